@@ -1,0 +1,50 @@
+# Every target makes its own environment in .venv; nothing is installed outside it.
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PINS := --constraint constraints.txt --build-constraint constraints.txt
+export PYTHONDONTWRITEBYTECODE :=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint format bench lock clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1  /p' Makefile | while read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
+
+demo: .venv/.package  ## install, run the main job on generated data, say where the result lies
+	$(BIN)/python examples/demo.py
+
+test: .venv/.dev lint  ## lint, check types, run every test but the slow ones
+	$(BIN)/python -m pytest -m "not slow" -n 2 tests src
+
+test-all: .venv/.dev lint  ## the same with the slow statistical tests
+	$(BIN)/python -m pytest -n 2 tests src
+
+lint: .venv/.dev  ## ruff and mypy
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+format: .venv/.dev  ## rewrite the sources in the house format
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: .venv/.package  ## print the speed figures
+	$(BIN)/python benchmarks/noise.py
+
+lock:  ## pin what the registry has today in constraints.txt
+	sh scripts/lock
+
+clean:  ## remove the environment and everything made
+	rm -rf .venv out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/bin/python:
+	sh scripts/venv .venv
+
+.venv/.package: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) --constraint constraints.txt pip
+	$(PIP) $(PINS) --editable .
+	@touch $@
+
+.venv/.dev: .venv/.package
+	$(PIP) $(PINS) --group dev
+	@touch $@

@@ -1,0 +1,90 @@
+"""Checks of public arguments: each error names the argument, its value, what was expected, what to do."""
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from huemeans.errors import InvalidArgument
+
+EPSILON_HINT = "0.1 is strong, 1 is common, 10 is weak"
+DELTA_HINT = "take less than one over the number of people, such as 1e-6"
+
+
+def refuse(name: str, found: str, expected: str, remedy: str) -> NoReturn:
+    """Raise the one kind of message that this package has for a bad argument."""
+    raise InvalidArgument(f"{name}={found} is not valid: expected {expected}. {remedy}.")
+
+
+def number(name: str, value: Any, *, above: float, expected: str, remedy: str) -> float:
+    """Return ``value`` as a finite float strictly above ``above``, or raise."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        refuse(name, repr(value), expected, remedy)
+    result = float(value)
+    if not math.isfinite(result) or result <= above:
+        refuse(name, repr(value), expected, remedy)
+    return result
+
+
+def epsilon(value: Any) -> float:
+    """Return a finite epsilon above 0, or raise."""
+    return number("epsilon", value, above=0, expected="a finite number above 0", remedy=_hint(EPSILON_HINT))
+
+
+def delta(value: Any) -> float:
+    """Return a delta strictly between 0 and 1, or raise."""
+    expected, remedy = "a number strictly between 0 and 1", _hint(DELTA_HINT)
+    result = number("delta", value, above=0, expected=expected, remedy=remedy)
+    if result >= 1:
+        refuse("delta", repr(value), expected, remedy)
+    return result
+
+
+def integer(name: str, value: Any, *, least: int, remedy: str) -> int:
+    """Return ``value`` as an int of at least ``least``, or raise."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        refuse(name, repr(value), f"a whole number of at least {least}", remedy)
+    return int(value)
+
+
+def choice(name: str, value: Any, options: Sequence[str]) -> str:
+    """Return ``value`` if it is one of ``options``, or raise."""
+    if not isinstance(value, str) or value not in options:
+        refuse(name, repr(value), "one of " + ", ".join(map(repr, options)), "Choose one of these words")
+    return value
+
+
+def public_array(name: str, value: Any, *, above: float, expected: str, remedy: str) -> NDArray[np.float64]:
+    """Return a number or array of finite floats above ``above``; errors quote lone numbers only."""
+    found = repr(value) if np.isscalar(value) or value is None else f"<{type(value).__name__}>"
+    array = real_array(name, value, found=found)
+    if not (np.isfinite(array) & (array > above)).all():
+        refuse(name, found, expected, remedy)
+    return array
+
+
+def real_array(name: str, value: ArrayLike, *, found: str | None = None) -> NDArray[np.float64]:
+    """Return ``value`` as a float64 array if its dtype is real and numeric; its content is never quoted."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        shown = found or f"<array of dtype {array.dtype}>"
+        refuse(name, shown, "real numbers (float or integer dtype)", "Convert it to numbers first")
+    with np.errstate(all="ignore"):
+        return array.astype(np.float64)
+
+
+def shaped(name: str, array: NDArray[Any], shape: tuple[int | str, ...]) -> None:
+    """Raise unless ``array`` has ``shape``, where a string stands for any size."""
+    fits = array.ndim == len(shape) and all(
+        isinstance(want, str) or want == have for want, have in zip(shape, array.shape, strict=True)
+    )
+    if not fits:
+        wanted = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+        refuse(name, f"<array of shape {array.shape}>", f"shape {wanted}", "Reshape it")
+
+
+def _hint(text: str) -> str:
+    return text[0].upper() + text[1:]

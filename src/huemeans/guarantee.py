@@ -1,0 +1,111 @@
+"""What a release promises, in types that print one plain sentence."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from huemeans import checks
+
+Neighbors = Literal["add-remove", "replace-one"]
+NEIGHBORS: Final = ("add-remove", "replace-one")
+
+SEEDED_WARNING: Final = "NOT PRIVATE: the noise was seeded, so whoever knows the seed can subtract it."
+
+
+@dataclass(frozen=True)
+class PrivacyUnit:
+    """Whose presence is hidden: how two neighboring tables may differ.
+
+    Examples
+    --------
+    >>> print(PrivacyUnit("add-remove"))
+    one row, added or removed
+    >>> print(PrivacyUnit("replace-one", max_rows=3))
+    one person with at most 3 rows, each replaced in place (the number of rows is public)
+    """
+
+    neighbors: Neighbors
+    """``"add-remove"``: one table has the rows that the other lacks.  ``"replace-one"``: same size."""
+
+    max_rows: int = 1
+    """The most rows that one person has."""
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown relation or a number of rows below 1."""
+        checks.choice("neighbors", self.neighbors, NEIGHBORS)
+        checks.integer("max_rows", self.max_rows, least=1, remedy="Say how many rows one person has at most")
+
+    def __str__(self) -> str:
+        """Say the unit in words."""
+        who = "one row" if self.max_rows == 1 else f"one person with at most {self.max_rows} rows"
+        each = "" if self.max_rows == 1 else "each " if self.neighbors == "replace-one" else "all "
+        if self.neighbors == "add-remove":
+            return f"{who}, {each}added or removed"
+        return f"{who}, {each}replaced in place (the number of rows is public)"
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The promise of one release.
+
+    Examples
+    --------
+    >>> print(Guarantee("dp", 1.0, 1e-6, PrivacyUnit("add-remove")))  # doctest: +NORMALIZE_WHITESPACE
+    (epsilon=1, delta=1e-06)-differential privacy for every two tables that differ by
+    one row, added or removed.
+    """
+
+    notion: Literal["dp", "pdp"]
+    """``"dp"``: for every pair of neighbors.  ``"pdp"``: probabilistic DP at one table, removals only."""
+
+    epsilon: float
+    delta: float
+    unit: PrivacyUnit
+
+    mu: float | None = None
+    """The Gaussian-DP parameter behind epsilon and delta, where there is one."""
+
+    declared_epsilon: float | None = None
+    """What was asked for, where that is not what is kept."""
+
+    fixed: tuple[str, ...] = ()
+    """What the statement holds fixed and treats as public."""
+
+    not_covered: tuple[str, ...] = ()
+    """What the statement says nothing about."""
+
+    seeded: bool = False
+    """Whether the noise came from a seed, in which case there is no privacy."""
+
+    def __post_init__(self) -> None:
+        """Refuse a promise that is no promise."""
+        checks.choice("notion", self.notion, ("dp", "pdp"))
+        checks.number("epsilon", self.epsilon, above=-5e-324, expected="a finite number, 0 or above",
+                      remedy=checks.EPSILON_HINT)  # fmt: skip
+        checks.delta(self.delta)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the promise holds at all: seeded noise promises nothing."""
+        return not self.seeded
+
+    def __str__(self) -> str:
+        """Say the whole promise in one sentence, or two where something was declared and not kept."""
+        pair = f"(epsilon={self.epsilon:.6g}, delta={self.delta:.6g})"
+        if self.notion == "dp":
+            sentence = f"{pair}-differential privacy for every two tables that differ by {self.unit}."
+        else:
+            sentence = (
+                f"{pair}-probabilistic differential privacy at this one table for the removal of one row, "
+                f"which is not differential privacy."
+            )
+        if self.fixed:
+            sentence = f"{sentence[:-1]}, holding fixed and treating as public {_listed(self.fixed)}."
+        if self.declared_epsilon is not None and self.declared_epsilon < self.epsilon:
+            sentence += f" Epsilon {self.declared_epsilon:.6g} was declared and is not kept."
+        if self.not_covered:
+            sentence += f" Not covered: {'; '.join(self.not_covered)}."
+        return f"{SEEDED_WARNING} Otherwise: {sentence}" if self.seeded else sentence
+
+
+def _listed(items: tuple[str, ...]) -> str:
+    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]

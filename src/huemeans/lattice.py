@@ -1,0 +1,134 @@
+"""Rows in whitened integer coordinates: exact, clipped, and provably short.
+
+A row enters as its integer offset x from a public integer reference point.  ``Whitening`` maps it to
+y = clip(trunc(W x / 2^shift)), an integer vector with ||y||^2 <= RADIUS^2.  Noise of one scale is added to
+the sum of the y, and multiplying by the inverse of W afterwards gives it its color.
+
+Guarantees (each has a test of its name):
+
+* the contribution of a row is a function of that row and of public state alone, to the last bit, whatever
+  batch, memory order or thread it comes in;
+* its squared length, computed in int64, never exceeds RADIUS^2, whatever the row holds; a row for which it
+  would is given zero, so the sensitivity is a fact about integers and not about rounding;
+* the sum of fewer than 2^36 contributions fits into int64.
+
+The sizes behind this: |x| <= 2^20, every sum_j |W_ij| |x_j| <= 2^52 so that float64 products and sums are
+exact integers in any order, |z_i| <= 2^26 before squares are taken, d < 2048 so that sum z_i^2 < 2^63.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from huemeans import checks
+
+RADIUS: Final = 2**26
+"""The most that one row contributes to a whitened sum, in lattice steps."""
+
+MOST_OFFSET: Final = 2**20
+MOST_FEATURES: Final = 2047
+MOST_ROWS: Final = 2**36
+
+_EXACT: Final = 2**52
+_MOST_SHIFT: Final = 52
+_MOST_SPREAD: Final = 2.0**-24  # times d: with it W keeps full rank after rounding, for every d < 2048
+_RADIUS_BITS: Final = 26
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """A public integer matrix W with z = trunc(W x / 2^shift), and its inverse.
+
+    The released covariance is computed from this very W, so rounding W costs no privacy and no honesty.
+    """
+
+    matrix: Integers
+    """W, shape (d, d)."""
+
+    shift: int
+    """The power of two that is divided away."""
+
+    def __post_init__(self) -> None:
+        """Assert the sizes that make every product exact, on public state."""
+        wide = np.abs(self.matrix).sum(axis=1).max() * MOST_OFFSET > _EXACT
+        if self.matrix.shape[1] > MOST_FEATURES or wide or not 0 <= self.shift <= _MOST_SHIFT:
+            found = f"<W of shape {self.matrix.shape}, shift {self.shift}>"
+            checks.refuse("whitening", found, "a W whose products stay exact", "Build it with from_shape")
+
+    @classmethod
+    def from_shape(cls, shape: ArrayLike, step: ArrayLike, radius: float) -> "Whitening":
+        """Build the W that clips offsets to {v : v' shape^-1 v <= radius^2}, v in raw units.
+
+        ``shape`` is symmetric positive semidefinite, ``step`` the raw width of a grid step per feature.
+        A direction in which the ellipsoid is thinner than a grid step, or too thin beside the widest one
+        for W to hold both, is widened: more noise there, never less.
+        """
+        clip = checks.number(
+            "radius", radius, above=0, expected="a length above 0", remedy="Clip further out"
+        )
+        steps = np.asarray(step, dtype=np.float64)
+        values, vectors = np.linalg.eigh(np.asarray(shape, dtype=np.float64) / np.outer(steps, steps))
+        half_widths = np.maximum(clip * np.sqrt(np.maximum(values, 0.0)), 1.0)
+        half_widths = np.maximum(half_widths, half_widths.max() * len(steps) * _MOST_SPREAD)
+        whiten = (vectors * (RADIUS / half_widths)) @ vectors.T
+        room = _EXACT / (2 * MOST_OFFSET * np.abs(whiten).sum(axis=1).max())
+        shift = int(np.clip(np.floor(np.log2(room)), 0, _MOST_SHIFT))
+        return cls(np.rint(whiten * 2.0**shift).astype(np.int64), shift)
+
+    @cached_property
+    def inverse(self) -> NDArray[np.float64]:
+        """The matrix that takes whitened lattice steps back to grid steps."""
+        return np.linalg.inv(self.matrix.astype(np.float64)) * 2.0**self.shift
+
+    def contribution(self, offsets: ArrayLike) -> Integers:
+        """Map integer offsets (n, d) to clipped whitened rows (n, d), each of squared length <= RADIUS^2."""
+        z = np.asarray(offsets, dtype=np.float64) @ self.matrix.T.astype(np.float64)
+        return clipped(np.trunc(z * 2.0**-self.shift))
+
+    def color(self, whitened: ArrayLike) -> NDArray[np.float64]:
+        """Take whitened sums or noise, shape (..., d), back to grid steps: post-processing."""
+        return np.asarray(np.asarray(whitened, dtype=np.float64) @ self.inverse.T)
+
+    def covariance(self, scale: float) -> NDArray[np.float64]:
+        """Return the covariance, in grid steps, of whitened noise of this scale."""
+        return np.asarray(scale**2 * self.inverse @ self.inverse.T)
+
+
+def clipped(z: NDArray[np.float64]) -> Integers:
+    """Shorten each integer row to length RADIUS at most; |z_i| may be as large as 2^52.
+
+    A row that is too long is first halved until its entries fit (so that its squares do), then scaled by
+    correctly rounded single operations on that row, rounded towards zero, and measured in int64.
+    """
+    _, exponent = np.frexp(np.abs(z).max(axis=1, initial=0.0))
+    halvings = np.maximum(exponent - _RADIUS_BITS, 0)
+    z = np.trunc(np.ldexp(z, -halvings[:, None]))
+    square = _squared_length(z.astype(np.int64))
+    too_long = (halvings > 0) | (square > RADIUS**2)
+    factor = RADIUS / np.sqrt(np.maximum(square, 1).astype(np.float64)) * (1 - 2.0**-40)
+    y = np.trunc(np.where(too_long[:, None], z * factor[:, None], z)).astype(np.int64)
+    y[_squared_length(y) > RADIUS**2] = 0
+    return y
+
+
+def _squared_length(rows: Integers) -> Integers:
+    return np.asarray((rows * rows).sum(axis=1))
+
+
+def blas_is_exact() -> bool:
+    """Multiply integers that need all 53 bits through the BLAS in use, as some emulate float64."""
+    rows = np.arange(1, 65)[:, None] * np.arange(1, 33) + 2**20 - 2**12
+    columns = (np.arange(1, 33)[:, None] * np.arange(1, 65)) * 7 + 2**26 - 2**14
+    product = rows.astype(np.float64) @ columns.astype(np.float64)
+    return bool((product.astype(np.int64) == rows @ columns).all())
+
+
+if not blas_is_exact():  # pragma: no cover
+    raise ImportError(
+        "the BLAS that numpy uses does not multiply float64 exactly: install another numpy build"
+    )

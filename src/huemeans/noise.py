@@ -1,0 +1,261 @@
+"""Colored Gaussian noise, exact: whiten, go to a lattice, add discrete Gaussians there, un-whiten."""
+
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from huemeans import checks
+from huemeans.budget import Accountant
+from huemeans.discretization import Draws
+from huemeans.entropy import BitSource, open_source
+from huemeans.errors import UnprotectedDirection
+from huemeans.sampler import discrete_gaussian
+
+STEPS: Final = 2**30
+"""Lattice steps per standard deviation of ``ColoredGaussian``; Theorem D's charge is below 1e-15."""
+
+_SYMMETRY: Final = 1e-10
+_STRAY: Final = 1e-12  # what rounding may add to a difference outside the span, times d
+_MOST_LATTICE: Final = 2.0**61
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class SeededArray(np.ndarray):
+    """An array that came from seeded noise, and anything computed from it: NOT PRIVATE."""
+
+    def __repr__(self) -> str:
+        """Show the mark first."""
+        return "NOT PRIVATE (seeded noise) " + super().__repr__()
+
+
+def noisy_sum(
+    total: Integers,
+    *,
+    part: str,
+    scale: int,
+    sensitivity_squared: int,
+    accountant: Accountant,
+    bits: BitSource,
+) -> Integers:
+    """Charge, then add exact discrete Gaussians of one scale to an integer vector or matrix.
+
+    Guarantee: if two neighboring tables move ``total`` by at most sqrt(sensitivity_squared) in Euclidean
+    length, this is a Gaussian-DP release of mu = sqrt(sensitivity_squared) / scale up to Theorem D.
+    Nothing is drawn if the accountant refuses.
+    """
+    accountant.charge(part, sensitivity_squared=sensitivity_squared, scale=scale, draws=total.size)
+    return total + discrete_gaussian(scale, total.size, bits).reshape(total.shape)
+
+
+class ColoredGaussian:
+    """Gaussian noise of a given covariance.
+
+    Parameters
+    ----------
+    covariance : array-like of shape (d, d)
+        Symmetric and positive semidefinite.  A singular one leaves directions without noise; a difference
+        that reaches into them has infinite sensitivity, and ``release`` refuses it.
+
+    Notes
+    -----
+    Columns are scaled to unit variance first, so features of very different sizes do not disturb each
+    other.  With W the whitening matrix and g = 2^-30, a value v is put on the lattice as
+    q = round(W v / g), exact discrete Gaussians of 2^30 steps are added to q, and the result is taken back
+    by the inverse of W, which is post-processing.
+
+    Examples
+    --------
+    >>> noise = ColoredGaussian([[4.0, 0.0], [0.0, 0.25]])
+    >>> noise.sensitivity([2.0, 0.0]), noise.sensitivity([0.0, 2.0])
+    (1.0, 4.0)
+    >>> noise.release([10.0, 20.0], differences=[[0.1, 0.0]]).shape
+    (2,)
+    """
+
+    def __init__(self, covariance: ArrayLike) -> None:
+        matrix = checks.real_array("covariance", covariance)
+        _check_covariance(matrix)
+        self._covariance = (matrix + matrix.T) / 2
+        self._covariance.setflags(write=False)
+        self._noisy = np.diag(self._covariance) > 0
+        block = self._covariance[np.ix_(self._noisy, self._noisy)]
+        self._deviation = np.sqrt(np.diag(block))
+        values, vectors = np.linalg.eigh(block / np.outer(self._deviation, self._deviation))
+        tolerance = len(values) * np.finfo(np.float64).eps * values.max(initial=1.0)
+        if (values < -10 * tolerance).any():
+            _refuse_covariance(matrix, "a matrix without negative eigenvalues", "Pass a true covariance")
+        null = values <= tolerance
+        self._kept, self._null, self._lengths = vectors[:, ~null], vectors[:, null], np.sqrt(values[~null])
+
+    @property
+    def covariance(self) -> Floats:
+        """The covariance, symmetrized and read-only."""
+        return self._covariance
+
+    @property
+    def rank(self) -> int:
+        """The number of directions that carry noise."""
+        return len(self._lengths)
+
+    @property
+    def draws(self) -> Draws:
+        """What one ``release`` adds to (N, S) of Theorem D."""
+        return Draws(self.rank, Fraction(self.rank, STEPS**2))
+
+    def __repr__(self) -> str:
+        """Show the size and no entry: a covariance may itself be private."""
+        return f"<ColoredGaussian in {len(self._covariance)} dimensions, rank {self.rank}>"
+
+    def sensitivity(self, difference: ArrayLike) -> float | Floats:
+        """Return ||covariance^(-1/2) d||, infinite if d leaves the span of the covariance.
+
+        ``difference`` is one vector (d,) or many (n, d); the result is a number or an (n,) array.
+        """
+        rows = self._rows("difference", np.atleast_2d(checks.real_array("difference", difference)))
+        outside = (rows[:, ~self._noisy] != 0).any(axis=1)
+        scaled = rows[:, self._noisy] / self._deviation
+        stray = np.linalg.norm(scaled @ self._null, axis=1)
+        outside |= stray > _STRAY * len(self._covariance) * np.linalg.norm(scaled, axis=1)
+        lengths = np.linalg.norm(scaled @ self._kept / self._lengths, axis=1)
+        result: Floats = np.where(outside, np.inf, lengths)
+        return float(result[0]) if np.ndim(difference) == 1 else result
+
+    def lattice_sensitivity(self, value: ArrayLike, differences: ArrayLike) -> float:
+        """Return the whitened sensitivity that ``release`` really has for these neighbors, rounding included.
+
+        It is the largest distance, over the rows d of ``differences``, between the lattice points of
+        ``value`` and of ``value - d``; at most sqrt(rank) steps of 2^-30 above ``sensitivity(d)``.
+        It is infinite where a neighbor moves something that carries no noise.
+        """
+        start = self._value(value)
+        rows = self._rows("differences", checks.real_array("differences", differences))
+        here, here_bare = self._lattice(start[None])
+        there, there_bare = self._lattice(start - rows)
+        if (here_bare != there_bare).any() or not np.isfinite(self.sensitivity(rows)).all():
+            return float("inf")
+        moved = (here - there).astype(np.float64)
+        longest = float(np.sqrt((moved**2).sum(axis=1).max(initial=0.0)))
+        return longest * (1 + 1e-12) / STEPS
+
+    def release(self, value: ArrayLike, differences: ArrayLike) -> Floats:
+        """Return ``value`` with exact noise of this covariance, for neighbors ``value - differences``.
+
+        Parameters
+        ----------
+        value : array-like of shape (d,)
+            What is to be published.
+        differences : array-like of shape (n, d)
+            How far each neighboring table moves it.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            A point of the lattice, un-whitened.  Inside ``seeded_noise`` the array is marked NOT PRIVATE.
+
+        Raises
+        ------
+        UnprotectedDirection
+            If a neighbor differs where the covariance is singular: no noise would hide it.
+
+        Notes
+        -----
+        Guarantee: against each neighbor, Gaussian-DP with mu = ``lattice_sensitivity(value, differences)``
+        up to Theorem D for d draws of scale 2^30.  The neighbors are those given, no others.
+        """
+        if not np.isfinite(self.lattice_sensitivity(value, differences)):
+            raise UnprotectedDirection(
+                "differences leave the span of the covariance: a neighbor moves the value in a direction "
+                "that carries no noise, which would publish it bare. Use a covariance that covers them all."
+            )
+        bits = open_source()
+        point, bare = self._lattice(self._value(value)[None])
+        noise = discrete_gaussian(STEPS, self.rank, bits)
+        return _marked(self._from_lattice(point + noise, bare)[0], bits)
+
+    def draw(self, size: int) -> Floats:
+        """Simulate noise, shape (size, d).
+
+        For simulation only: adding the result to a value in floating point is *not* private, since the low
+        bits of the sum reveal the value.  Use ``release``.
+        """
+        count = checks.integer("size", size, least=0, remedy="Say how many vectors to draw")
+        bits = open_source()
+        noise = discrete_gaussian(STEPS, count * self.rank, bits).reshape(count, self.rank)
+        bare = np.zeros((count, len(self._covariance) - self.rank))
+        return _marked(self._from_lattice(noise, bare), bits)
+
+    def _lattice(self, values: Floats) -> tuple[Integers, Floats]:
+        """Put each row on the lattice, by elementwise operations in a fixed order: row by row alone.
+
+        The second result is what carries no noise: null directions rounded to g, then exact coordinates.
+        """
+        scaled = values[:, self._noisy] / self._deviation
+        whitened = _row_pure_product(scaled, self._kept / self._lengths)
+        null = np.rint(_row_pure_product(scaled, self._null) * STEPS)
+        return _to_int(whitened * STEPS), np.concatenate([null, values[:, ~self._noisy]], axis=1)
+
+    def _from_lattice(self, points: Integers, bare: Floats) -> Floats:
+        null, exact = np.split(bare, [self._null.shape[1]], axis=1)
+        result = np.empty((len(points), len(self._covariance)))
+        scaled = (points / STEPS * self._lengths) @ self._kept.T + null / STEPS @ self._null.T
+        result[:, self._noisy] = scaled * self._deviation
+        result[:, ~self._noisy] = exact
+        return result
+
+    def _value(self, value: ArrayLike) -> Floats:
+        array = checks.real_array("value", value)
+        checks.shaped("value", array, (len(self._covariance),))
+        return _finite("value", array)
+
+    def _rows(self, name: str, array: Floats) -> Floats:
+        if array.ndim != 2 or array.shape[1] != len(self._covariance):  # noqa: PLR2004
+            wanted = f"(n, {len(self._covariance)}), one row per neighbor"
+            found = f"<array in {array.ndim} dimensions>"
+            checks.refuse(name, found, wanted, "Stack the differences as rows")
+        return _finite(name, array)
+
+
+def _check_covariance(matrix: Floats) -> None:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):  # noqa: PLR2004
+        _refuse_covariance(matrix, "a square matrix, (d, d)", "Pass one row and column per feature")
+    if not np.isfinite(matrix).all():
+        _refuse_covariance(matrix, "finite entries", "Remove NaN and infinities")
+    diagonal = np.diag(matrix)
+    if (diagonal < 0).any():
+        _refuse_covariance(matrix, "a matrix without negative eigenvalues", "Pass a true covariance")
+    scale = np.sqrt(np.outer(diagonal, diagonal))
+    if (np.abs(matrix - matrix.T) > _SYMMETRY * scale).any():
+        _refuse_covariance(matrix, "a symmetric matrix", "Pass (S + S.T) / 2 if the difference is rounding")
+    if (np.abs(matrix) > (1 + _SYMMETRY) * scale).any():
+        _refuse_covariance(matrix, "a matrix without negative eigenvalues", "Pass a true covariance")
+
+
+def _refuse_covariance(matrix: Floats, expected: str, remedy: str) -> None:
+    checks.refuse("covariance", f"<array of shape {matrix.shape}>", expected, remedy)
+
+
+def _row_pure_product(rows: Floats, matrix: Floats) -> Floats:
+    result = np.zeros((len(rows), matrix.shape[1]))
+    for j in range(matrix.shape[0]):
+        result += rows[:, j, None] * matrix[j]
+    return result
+
+
+def _to_int(values: Floats) -> Integers:
+    return np.clip(np.rint(values), -_MOST_LATTICE, _MOST_LATTICE).astype(np.int64)
+
+
+def _finite(name: str, array: Floats) -> Floats:
+    if not np.isfinite(array).all():
+        checks.refuse(
+            name, f"<array of shape (..., {array.shape[-1]})>", "finite numbers", "Remove NaN and inf"
+        )
+    return array
+
+
+def _marked(result: Floats, bits: BitSource) -> Floats:
+    return result.view(SeededArray) if bits.seeded else result

@@ -1,0 +1,89 @@
+"""Which module may import which."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+import huemeans
+
+SOURCE = Path(huemeans.__file__).parent
+CORE = {"errors", "checks"}
+ARROWS = {
+    "errors": set(),
+    "checks": {"errors"},
+    "calibrate": {"checks"},
+    "discretization": {"checks", "calibrate"},
+    "budget": {"checks", "errors", "discretization"},
+    "guarantee": {"checks"},
+    "domain": CORE,
+    "lattice": {"checks"},
+    "entropy": set(),
+    "sampler": {"checks", "entropy"},
+    "noise": {*CORE, "budget", "discretization", "entropy", "sampler"},
+    "testing": {"checks", "entropy"},
+}
+"""Every module and what it may import of this package: the proof can be read module by module."""
+
+WITHOUT_SKLEARN = set(ARROWS)
+"""Privacy-critical modules and what they stand on: none imports scikit-learn."""
+
+
+def imports(path):
+    """Return the absolute names that a module imports, wherever in it they stand."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            if node.module == "huemeans":
+                yield from (f"huemeans.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+def modules():
+    """Return the name and the path of every module but the package's front."""
+    return {
+        ".".join(path.relative_to(SOURCE).with_suffix("").parts): path
+        for path in sorted(SOURCE.rglob("*.py"))
+        if path.name != "__init__.py"
+    }
+
+
+@pytest.mark.parametrize("name", modules())
+def test_a_module_imports_only_what_its_arrows_allow(name):
+    """No module is without arrows, and none reaches beyond them."""
+    own = {i.removeprefix("huemeans.") for i in imports(modules()[name]) if i.startswith("huemeans.")}
+    assert own <= ARROWS[name]
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT_SKLEARN))
+def test_privacy_critical_modules_do_without_scikit_learn(name):
+    """Their only foreign imports are numpy and scipy."""
+    foreign = (
+        {i.split(".")[0] for i in imports(modules()[name])} - set(sys.stdlib_module_names) - {"huemeans"}
+    )
+    assert foreign <= {"numpy", "scipy"}
+
+
+def test_private_names_of_other_libraries_are_never_imported():
+    """Public names only, of scikit-learn above all."""
+    for path in modules().values():
+        for name in imports(path):
+            assert not any(part.startswith("_") for part in name.split(".") if part != "__future__")
+
+
+def test_arrows_have_no_cycle():
+    """The modules can be read one after the other."""
+    done = set()
+    while len(done) < len(ARROWS):
+        ready = {name for name, needs in ARROWS.items() if name not in done and needs <= done}
+        assert ready
+        done |= ready
+
+
+def test_every_arrow_is_drawn_for_a_module_that_exists():
+    """The table of arrows and the source tree name the same modules."""
+    assert set(modules()) == set(ARROWS)
