@@ -15,6 +15,7 @@ ARROWS = {
     "checks": {"errors"},
     "calibrate": {"checks"},
     "discretization": {"checks", "calibrate"},
+    "ellipsoid": {"checks"},
     "budget": {"checks", "errors", "discretization"},
     "guarantee": {"checks"},
     "domain": CORE,

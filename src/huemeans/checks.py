@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from huemeans.errors import InvalidArgument
 
 EPSILON_HINT = "0.1 is strong, 1 is common, 10 is weak"
+_ROUNDING = 1e-10
 DELTA_HINT = "take less than one over the number of people, such as 1e-6"
 
 
@@ -84,6 +85,37 @@ def shaped(name: str, array: NDArray[Any], shape: tuple[int | str, ...]) -> None
     if not fits:
         wanted = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
         refuse(name, f"<array of shape {array.shape}>", f"shape {wanted}", "Reshape it")
+
+
+def covariance_like(name: str, matrix: NDArray[np.float64], size: int | None = None) -> NDArray[np.float64]:
+    """Return a square, finite matrix symmetrized, or raise; no entry is quoted, for it may be private.
+
+    Entries too large for the diagonal already show a negative eigenvalue; the others are the caller's.
+    """
+    shape = (len(matrix), len(matrix)) if size is None and matrix.ndim else (size, size)
+    if matrix.shape != shape or not matrix.size:
+        wanted = "(d, d)" if size is None else f"({size}, {size})"
+        _refuse_matrix(name, matrix, f"a square matrix, {wanted}", "Pass one row and column per feature")
+    if not np.isfinite(matrix).all():
+        _refuse_matrix(name, matrix, "finite entries", "Remove NaN and infinities")
+    diagonal = np.maximum(np.diag(matrix), 0.0)
+    scale = np.sqrt(diagonal)[:, None] * np.sqrt(diagonal)
+    if (np.abs(matrix - matrix.T) > _ROUNDING * scale).any():
+        _refuse_matrix(name, matrix, "a symmetric matrix", "Pass (S + S.T) / 2 if the difference is rounding")
+    if (np.abs(matrix) > (1 + _ROUNDING) * scale).any():
+        refuse_negative(name, matrix)
+    return np.asarray((matrix + matrix.T) / 2)
+
+
+def refuse_negative(name: str, matrix: NDArray[np.float64]) -> NoReturn:
+    """Refuse a matrix that has a negative eigenvalue."""
+    _refuse_matrix(
+        name, matrix, "a matrix without negative eigenvalues", "Pass a positive semidefinite matrix"
+    )
+
+
+def _refuse_matrix(name: str, matrix: NDArray[np.float64], expected: str, remedy: str) -> NoReturn:
+    refuse(name, f"<array of shape {matrix.shape}>", expected, remedy)
 
 
 def _hint(text: str) -> str:

@@ -16,7 +16,6 @@ from huemeans.sampler import discrete_gaussian
 STEPS: Final = 2**30
 """Lattice steps per standard deviation of ``ColoredGaussian``; Theorem D's charge is below 1e-15."""
 
-_SYMMETRY: Final = 1e-10
 _STRAY: Final = 1e-12  # what rounding may add to a difference outside the span, times d
 _MOST_LATTICE: Final = 2.0**61
 
@@ -78,8 +77,7 @@ class ColoredGaussian:
 
     def __init__(self, covariance: ArrayLike) -> None:
         matrix = checks.real_array("covariance", covariance)
-        _check_covariance(matrix)
-        self._covariance = (matrix + matrix.T) / 2
+        self._covariance = checks.covariance_like("covariance", matrix)
         self._covariance.setflags(write=False)
         self._noisy = np.diag(self._covariance) > 0
         block = self._covariance[np.ix_(self._noisy, self._noisy)]
@@ -87,7 +85,7 @@ class ColoredGaussian:
         values, vectors = np.linalg.eigh(block / np.outer(self._deviation, self._deviation))
         tolerance = len(values) * np.finfo(np.float64).eps * values.max(initial=1.0)
         if (values < -10 * tolerance).any():
-            _refuse_covariance(matrix, "a matrix without negative eigenvalues", "Pass a true covariance")
+            checks.refuse_negative("covariance", matrix)
         null = values <= tolerance
         self._kept, self._null, self._lengths = vectors[:, ~null], vectors[:, null], np.sqrt(values[~null])
 
@@ -217,25 +215,6 @@ class ColoredGaussian:
             found = f"<array in {array.ndim} dimensions>"
             checks.refuse(name, found, wanted, "Stack the differences as rows")
         return _finite(name, array)
-
-
-def _check_covariance(matrix: Floats) -> None:
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):  # noqa: PLR2004
-        _refuse_covariance(matrix, "a square matrix, (d, d)", "Pass one row and column per feature")
-    if not np.isfinite(matrix).all():
-        _refuse_covariance(matrix, "finite entries", "Remove NaN and infinities")
-    diagonal = np.diag(matrix)
-    if (diagonal < 0).any():
-        _refuse_covariance(matrix, "a matrix without negative eigenvalues", "Pass a true covariance")
-    scale = np.sqrt(np.outer(diagonal, diagonal))
-    if (np.abs(matrix - matrix.T) > _SYMMETRY * scale).any():
-        _refuse_covariance(matrix, "a symmetric matrix", "Pass (S + S.T) / 2 if the difference is rounding")
-    if (np.abs(matrix) > (1 + _SYMMETRY) * scale).any():
-        _refuse_covariance(matrix, "a matrix without negative eigenvalues", "Pass a true covariance")
-
-
-def _refuse_covariance(matrix: Floats, expected: str, remedy: str) -> None:
-    checks.refuse("covariance", f"<array of shape {matrix.shape}>", expected, remedy)
 
 
 def _row_pure_product(rows: Floats, matrix: Floats) -> Floats:
