@@ -39,14 +39,29 @@ def test_a_seeded_guarantee_says_not_private_first():
 def test_a_per_table_guarantee_says_what_it_is_not():
     """Probabilistic DP at one table names what it holds fixed, what it leaves out and what it broke."""
     promise = Guarantee(
-        "pdp", 24.54, 1e-6, PrivacyUnit("add-remove"), declared_epsilon=20.0,
-        fixed=("the labels", "the covariance"), not_covered=("adding rows",),
-    )  # fmt: skip
+        "pdp-at-table",
+        24.54,
+        1e-6,
+        PrivacyUnit("add-remove"),
+        mu=3.7128,
+        declared_epsilon=20.0,
+        fixed=("the labels", "the covariance"),
+        not_covered=("adding rows",),
+    )
     text = str(promise)
-    assert "which is not differential privacy" in text
-    assert "holding fixed and treating as public the labels and the covariance" in text
+    assert "for the removal of any one of its rows" in text
+    assert "holding fixed and treating as public the labels and the covariance." in text
+    assert "This is not differential privacy." in text
+    assert "The hockey-stick delta at the same epsilon is 4.24e-07." in text
     assert "Epsilon 20 was declared and is not kept." in text
     assert "Not covered: adding rows." in text
+
+
+def test_a_wasteful_declaration_is_named_as_such():
+    """Less spent than declared is said, too; without mu there is no hockey-stick figure."""
+    promise = Guarantee("dp-at-table", 0.6, 1e-6, PrivacyUnit("add-remove"), declared_epsilon=1.0)
+    assert "Epsilon 1 was declared and is more than is spent." in str(promise)
+    assert promise.hockey_stick is None
 
 
 def test_promises_are_frozen():

@@ -3,9 +3,12 @@
 from huemeans.budget import Accountant, Budget
 from huemeans.calibrate import delta_at, epsilon_at, whitened_limit
 from huemeans.domain import Domain
+from huemeans.ellipsoid import Ellipsoid, min_trace_ellipsoid
 from huemeans.errors import BudgetExceeded, HuemeansError, InvalidArgument, UnprotectedDirection
 from huemeans.guarantee import Guarantee, PrivacyUnit
+from huemeans.leave_one_out import Differences, differences
 from huemeans.noise import ColoredGaussian
+from huemeans.tailored import TailoredKMeans
 
 __version__ = "0.1.0.dev0"
 
@@ -14,14 +17,19 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "ColoredGaussian",
+    "Differences",
     "Domain",
+    "Ellipsoid",
     "Guarantee",
     "HuemeansError",
     "InvalidArgument",
     "PrivacyUnit",
+    "TailoredKMeans",
     "UnprotectedDirection",
     "__version__",
     "delta_at",
+    "differences",
     "epsilon_at",
+    "min_trace_ellipsoid",
     "whitened_limit",
 ]

@@ -4,9 +4,13 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from huemeans import checks
+from huemeans.calibrate import delta_at
 
 Neighbors = Literal["add-remove", "replace-one"]
 NEIGHBORS: Final = ("add-remove", "replace-one")
+
+Notion = Literal["dp", "pdp-at-table", "dp-at-table"]
+NOTIONS: Final = ("dp", "pdp-at-table", "dp-at-table")
 
 SEEDED_WARNING: Final = "NOT PRIVATE: the noise was seeded, so whoever knows the seed can subtract it."
 
@@ -54,18 +58,19 @@ class Guarantee:
     one row, added or removed.
     """
 
-    notion: Literal["dp", "pdp"]
-    """``"dp"``: for every pair of neighbors.  ``"pdp"``: probabilistic DP at one table, removals only."""
+    notion: Notion
+    """``"dp"``: for every pair of neighbors.  ``"pdp-at-table"`` and ``"dp-at-table"``: for the removal of
+    rows from one table only, as a bound on P(loss > epsilon) or on the hockey-stick divergence."""
 
     epsilon: float
     delta: float
     unit: PrivacyUnit
 
     mu: float | None = None
-    """The Gaussian-DP parameter behind epsilon and delta, where there is one."""
+    """The Gaussian-DP parameter, or the whitened sensitivity at the table, behind epsilon and delta."""
 
     declared_epsilon: float | None = None
-    """What was asked for, where that is not what is kept."""
+    """What was asked for, where the noise keeps another epsilon."""
 
     fixed: tuple[str, ...] = ()
     """What the statement holds fixed and treats as public."""
@@ -78,7 +83,7 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         """Refuse a promise that is no promise."""
-        checks.choice("notion", self.notion, ("dp", "pdp"))
+        checks.choice("notion", self.notion, NOTIONS)
         checks.number("epsilon", self.epsilon, above=-5e-324, expected="a finite number, 0 or above",
                       remedy=checks.EPSILON_HINT)  # fmt: skip
         checks.delta(self.delta)
@@ -88,23 +93,35 @@ class Guarantee:
         """Whether the promise holds at all: seeded noise promises nothing."""
         return not self.seeded
 
+    @property
+    def hockey_stick(self) -> float | None:
+        """The delta of (epsilon, delta)-DP at the same noise, where mu is known; PDP implies it."""
+        return None if self.mu is None else delta_at(self.mu, self.epsilon, "dp")
+
     def __str__(self) -> str:
-        """Say the whole promise in one sentence, or two where something was declared and not kept."""
+        """Say the whole promise in one sentence, and in more what it holds fixed, breaks and leaves out."""
         pair = f"(epsilon={self.epsilon:.6g}, delta={self.delta:.6g})"
         if self.notion == "dp":
-            sentence = f"{pair}-differential privacy for every two tables that differ by {self.unit}."
+            sentences = [f"{pair}-differential privacy for every two tables that differ by {self.unit}"]
         else:
-            sentence = (
-                f"{pair}-probabilistic differential privacy at this one table for the removal of one row, "
-                f"which is not differential privacy."
+            kind = (
+                "probabilistic differential privacy"
+                if self.notion == "pdp-at-table"
+                else "indistinguishability"
             )
+            sentences = [f"{pair}-{kind} at this one table, for the removal of any one of its rows"]
         if self.fixed:
-            sentence = f"{sentence[:-1]}, holding fixed and treating as public {_listed(self.fixed)}."
-        if self.declared_epsilon is not None and self.declared_epsilon < self.epsilon:
-            sentence += f" Epsilon {self.declared_epsilon:.6g} was declared and is not kept."
+            sentences[0] += f", holding fixed and treating as public {_listed(self.fixed)}"
+        if self.notion != "dp":
+            sentences.append("This is not differential privacy")
+        if self.notion == "pdp-at-table" and self.hockey_stick is not None:
+            sentences.append(f"The hockey-stick delta at the same epsilon is {self.hockey_stick:.3g}")
+        if self.declared_epsilon is not None:
+            verdict = "is not kept" if self.declared_epsilon < self.epsilon else "is more than is spent"
+            sentences.append(f"Epsilon {self.declared_epsilon:.6g} was declared and {verdict}")
         if self.not_covered:
-            sentence += f" Not covered: {'; '.join(self.not_covered)}."
-        return f"{SEEDED_WARNING} Otherwise: {sentence}" if self.seeded else sentence
+            sentences.append(f"Not covered: {'; '.join(self.not_covered)}")
+        return " ".join([SEEDED_WARNING] * self.seeded + [f"{sentence}." for sentence in sentences])
 
 
 def _listed(items: tuple[str, ...]) -> str:

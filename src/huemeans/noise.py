@@ -17,7 +17,6 @@ STEPS: Final = 2**30
 """Lattice steps per standard deviation of ``ColoredGaussian``; Theorem D's charge is below 1e-15."""
 
 _STRAY: Final = 1e-12  # what rounding may add to a difference outside the span, times d
-_MOST_LATTICE: Final = 2.0**61
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -135,11 +134,11 @@ class ColoredGaussian:
         there, there_bare = self._lattice(start - rows)
         if (here_bare != there_bare).any() or not np.isfinite(self.sensitivity(rows)).all():
             return float("inf")
-        moved = (here - there).astype(np.float64)
+        moved = here - there
         longest = float(np.sqrt((moved**2).sum(axis=1).max(initial=0.0)))
         return longest * (1 + 1e-12) / STEPS
 
-    def release(self, value: ArrayLike, differences: ArrayLike) -> Floats:
+    def release(self, value: ArrayLike, differences: ArrayLike, *, bits: BitSource | None = None) -> Floats:
         """Return ``value`` with exact noise of this covariance, for neighbors ``value - differences``.
 
         Parameters
@@ -148,6 +147,8 @@ class ColoredGaussian:
             What is to be published.
         differences : array-like of shape (n, d)
             How far each neighboring table moves it.
+        bits : BitSource, optional
+            The open source of a fit that makes several releases; by default one is opened for this release.
 
         Returns
         -------
@@ -169,10 +170,11 @@ class ColoredGaussian:
                 "differences leave the span of the covariance: a neighbor moves the value in a direction "
                 "that carries no noise, which would publish it bare. Use a covariance that covers them all."
             )
-        bits = open_source()
+        source = open_source() if bits is None else bits
         point, bare = self._lattice(self._value(value)[None])
-        noise = discrete_gaussian(STEPS, self.rank, bits)
-        return _marked(self._from_lattice(point + noise, bare)[0], bits)
+        noise = discrete_gaussian(STEPS, self.rank, source)
+        noisy = [float(int(q) + int(k)) for q, k in zip(point[0], noise, strict=True)]
+        return _marked(self._from_lattice(np.array([noisy]), bare)[0], source)
 
     def draw(self, size: int) -> Floats:
         """Simulate noise, shape (size, d).
@@ -184,19 +186,20 @@ class ColoredGaussian:
         bits = open_source()
         noise = discrete_gaussian(STEPS, count * self.rank, bits).reshape(count, self.rank)
         bare = np.zeros((count, len(self._covariance) - self.rank))
-        return _marked(self._from_lattice(noise, bare), bits)
+        return _marked(self._from_lattice(noise.astype(np.float64), bare), bits)
 
-    def _lattice(self, values: Floats) -> tuple[Integers, Floats]:
+    def _lattice(self, values: Floats) -> tuple[Floats, Floats]:
         """Put each row on the lattice, by elementwise operations in a fixed order: row by row alone.
 
+        Points are whole numbers kept in floats; ``release`` adds noise to them as integers of any size.
         The second result is what carries no noise: null directions rounded to g, then exact coordinates.
         """
         scaled = values[:, self._noisy] / self._deviation
         whitened = _row_pure_product(scaled, self._kept / self._lengths)
         null = np.rint(_row_pure_product(scaled, self._null) * STEPS)
-        return _to_int(whitened * STEPS), np.concatenate([null, values[:, ~self._noisy]], axis=1)
+        return np.rint(whitened * STEPS), np.concatenate([null, values[:, ~self._noisy]], axis=1)
 
-    def _from_lattice(self, points: Integers, bare: Floats) -> Floats:
+    def _from_lattice(self, points: Floats, bare: Floats) -> Floats:
         null, exact = np.split(bare, [self._null.shape[1]], axis=1)
         result = np.empty((len(points), len(self._covariance)))
         scaled = (points / STEPS * self._lengths) @ self._kept.T + null / STEPS @ self._null.T
@@ -222,10 +225,6 @@ def _row_pure_product(rows: Floats, matrix: Floats) -> Floats:
     for j in range(matrix.shape[0]):
         result += rows[:, j, None] * matrix[j]
     return result
-
-
-def _to_int(values: Floats) -> Integers:
-    return np.clip(np.rint(values), -_MOST_LATTICE, _MOST_LATTICE).astype(np.int64)
 
 
 def _finite(name: str, array: Floats) -> Floats:
