@@ -3,6 +3,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PINS := --constraint constraints.txt --build-constraint constraints.txt
 export PYTHONDONTWRITEBYTECODE :=
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint format bench lock clean
@@ -14,10 +15,10 @@ demo: .venv/.package  ## install, run the main job on generated data, say where 
 	$(BIN)/python examples/demo.py
 
 test: .venv/.dev lint  ## lint, check types, run every test but the slow ones
-	$(BIN)/python -m pytest -m "not slow" -n 2 tests src
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow" -n 2 tests src
 
 test-all: .venv/.dev lint  ## the same with the slow statistical tests
-	$(BIN)/python -m pytest -n 2 tests src
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 tests src
 
 lint: .venv/.dev  ## ruff and mypy
 	$(BIN)/ruff format --check
@@ -28,8 +29,10 @@ format: .venv/.dev  ## rewrite the sources in the house format
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-bench: .venv/.package  ## print the speed figures
+bench: .venv/.dev  ## print the speed figures
 	$(BIN)/python benchmarks/noise.py
+	$(BIN)/python benchmarks/ellipsoid.py
+	$(BIN)/python benchmarks/refits.py
 
 lock:  ## pin what the registry has today in constraints.txt
 	sh scripts/lock

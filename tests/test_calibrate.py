@@ -128,3 +128,11 @@ def test_bad_notion_and_length_are_refused():
         delta_at(-1.0, 1.0, "dp")
     with pytest.raises(InvalidArgument, match=r"^m=<ndarray> "):
         epsilon_at(np.array([123.25, np.nan]), 1e-6, "dp")
+
+
+def test_where_floats_end_the_safe_side_is_returned():
+    """Figures beyond what floats resolve give the stricter bound and no NaN."""
+    assert whitened_limit(1e-200, 1e-160, "dp") == whitened_limit(1e-200, 1e-160, "pdp")
+    assert whitened_limit(1e300, 1e-6, "dp") > 0
+    assert delta_at(1e-320, 1.0, "dp") == 0
+    assert delta_at(1e200, 1.0, "dp") == 1

@@ -64,6 +64,12 @@ def test_a_wasteful_declaration_is_named_as_such():
     assert promise.hockey_stick is None
 
 
+def test_printed_figures_are_rounded_up():
+    """Six digits never make a promise look stronger."""
+    promise = Guarantee("dp", 1.0000049, 1.0000041e-6, PrivacyUnit("add-remove"))
+    assert str(promise).startswith("(epsilon=1.00001, delta=1.00001e-06)")
+
+
 def test_promises_are_frozen():
     """A promise cannot be changed after it is made."""
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -75,6 +81,7 @@ def test_promises_are_frozen():
     [
         (lambda: PrivacyUnit("swap"), "neighbors='swap'"),
         (lambda: PrivacyUnit("add-remove", 0), "max_rows=0"),
+        (lambda: Guarantee("dp", 1.0, 1e-6, "one row"), "unit='one row'"),
         (lambda: Guarantee("dp", float("nan"), 1e-6, PrivacyUnit("add-remove")), "epsilon=nan"),
         (lambda: Guarantee("dp", 1.0, 2.0, PrivacyUnit("add-remove")), "delta=2.0"),
         (lambda: Guarantee("zcdp", 1.0, 0.1, PrivacyUnit("add-remove")), "notion='zcdp'"),

@@ -142,6 +142,8 @@ def test_a_whitening_that_would_not_be_exact_is_refused():
     """Sizes are asserted on public state, before any row is seen."""
     with pytest.raises(InvalidArgument, match=r"^whitening=<W of shape \(1, 1\), shift 0>"):
         Whitening(np.array([[2**33]]), 0)
+    with pytest.raises(InvalidArgument, match=r"^whitening="):
+        Whitening(np.array([[2**44]]), 0)  # 2^44 * 2^20 wraps to zero in int64
     with pytest.raises(InvalidArgument, match=r"^radius=0 "):
         Whitening.from_shape(np.eye(2), np.ones(2), radius=0)
 
@@ -149,3 +151,27 @@ def test_a_whitening_that_would_not_be_exact_is_refused():
 def test_the_blas_in_use_is_exact():
     """The check that runs at import passes here."""
     assert blas_is_exact()
+
+
+@pytest.mark.parametrize("row", [[np.nan, 0.0], [1e300, -1e300], [np.inf, 1.0], [0.5, 0.0], [2.0**21, 0.0]])
+def test_what_no_grid_makes_contributes_zero(row):
+    """The bound does not rest on the module that made the row."""
+    whitening = Whitening.from_shape(np.eye(2), [1, 1], 100.0)
+    assert whitening.contribution([row, [1, 1]])[0].tolist() == [0, 0]
+    assert clipped(np.array([[np.nan, 1.0], [2.0**60, 0.0]])).tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("radius", [1e-30, 1.0, 1e12, 1e30, 1e100])
+def test_any_radius_gives_an_invertible_whitening(radius):
+    """A radius far beyond every offset clips nobody and still has noise in every direction."""
+    whitening = Whitening.from_shape(np.diag([1.0, 1e-6]), [1.0, 1e-9], radius)
+    assert np.linalg.svd(whitening.matrix.astype(float), compute_uv=False).min() >= 2**6
+
+
+@pytest.mark.parametrize(
+    ("shape", "step"), [([[1, 2], [3, 4]], [1, 1]), (np.eye(2), [1, 0]), (np.full((2, 2), np.nan), [1, 1])]
+)
+def test_bad_shapes_and_steps_are_refused(shape, step):
+    """Asymmetric, non-finite or empty public state is an error before any row."""
+    with pytest.raises(InvalidArgument, match=r"^(shape|step)="):
+        Whitening.from_shape(shape, step, 1.0)

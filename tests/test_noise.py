@@ -207,3 +207,43 @@ def test_bad_calls_are_refused_without_a_private_value(call, message):
 def test_printing_shows_no_entry_of_the_covariance():
     """A covariance may itself be private."""
     assert repr(ColoredGaussian([[123.25]])) == "<ColoredGaussian in 1 dimensions, rank 1>"
+
+
+def test_directions_that_are_singular_by_rounding_keep_noise():
+    """Two values that differ by dust in a null direction are both hidden: nothing is compared bare."""
+    noise = ColoredGaussian([[1, 1], [1, 1]])
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        start, other, apart = rng.normal(size=3) * 1e6
+        value, neighbor = np.array([start, start + apart]), np.array([other, other + apart])
+        reached = noise.lattice_sensitivity(value, [value - neighbor])
+        assert reached < 1.01 * noise.sensitivity([start - other] * 2) + 0.01
+    null = np.array([noise.release([0.0, 0.0], [[1, 1]]) for _ in range(50)]) @ [1, -1]
+    assert 1e-9 < null.std() < 1e-6
+
+
+def test_values_a_billion_deviations_away_are_released_right():
+    """Unix time with noise of half a second: no saturation."""
+    released = ColoredGaussian([[0.25]]).release([1.7e9], [[0.1]])
+    assert abs(released[0] - 1.7e9) < 10
+    assert abs(ColoredGaussian([[1e-10]]).release([1.7e9], [[1e-6]])[0] - 1.7e9) < 1e-3
+
+
+def test_the_sign_of_zero_is_not_published():
+    """A feature without noise is published as it is, but for the sign of a zero."""
+    released = ColoredGaussian([[1, 0], [0, 0]]).release([1, -0.0], [[0.1, 0.0]])
+    assert not np.signbit(released[1])
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-170, 1e170, 1e299])
+def test_covariances_of_any_size_work(size):
+    """Squares that under- or overflow do not decide what is symmetric or positive."""
+    noise = ColoredGaussian([[size, 0.3 * size], [0.3 * size, size]])
+    assert noise.sensitivity([np.sqrt(size), 0.0]) == pytest.approx(1 / np.sqrt(1 - 0.09))
+    with pytest.raises(InvalidArgument, match="symmetric"):
+        ColoredGaussian([[size, size], [-size, size]])
+
+
+def test_tiny_differences_outside_the_span_are_infinite():
+    """1e-200 squared is zero, its length is not."""
+    assert ColoredGaussian([[1, 1], [1, 1]]).sensitivity([1e-200, -1e-200]) == np.inf

@@ -2,6 +2,7 @@
 
 from huemeans.budget import Accountant, Budget
 from huemeans.calibrate import delta_at, epsilon_at, whitened_limit
+from huemeans.discretization import Draws
 from huemeans.domain import Domain
 from huemeans.ellipsoid import Ellipsoid, min_trace_ellipsoid
 from huemeans.errors import BudgetExceeded, HuemeansError, InvalidArgument, UnprotectedDirection
@@ -19,6 +20,7 @@ __all__ = [
     "ColoredGaussian",
     "Differences",
     "Domain",
+    "Draws",
     "Ellipsoid",
     "Guarantee",
     "HuemeansError",

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from threading import Lock
 from types import MappingProxyType
 from typing import Final
 
@@ -40,12 +41,18 @@ class Budget(Mapping[str, float]):
     def __post_init__(self) -> None:
         """Assert that the named parts are the whole."""
         checks.number("mu", self.mu, above=0, expected="a finite number above 0", remedy="Use largest_mu")
-        for name, share in self.shares.items():
-            checks.integer(f"share of {name!r}", share, least=0, remedy="Count in millionths of mu squared")
-        if sum(self.shares.values()) != SHARES:
-            found = repr(dict(self.shares))
-            checks.refuse("shares", found, f"a sum of exactly {SHARES}", "Name what is held back, too")
-        object.__setattr__(self, "shares", MappingProxyType(dict(self.shares)))
+        hint = "Count in millionths of mu squared"
+        shares = {
+            name: checks.integer(f"share of {name!r}", share, least=0, remedy=hint)
+            for name, share in self.shares.items()
+        }
+        if sum(shares.values()) != SHARES:
+            checks.refuse("shares", repr(shares), f"a sum of exactly {SHARES}", "Name what is held back, too")
+        object.__setattr__(self, "shares", MappingProxyType(shares))
+
+    def __reduce__(self) -> tuple[type["Budget"], tuple[float, dict[str, int]]]:
+        """Let budgets be copied and pickled."""
+        return Budget, (self.mu, dict(self.shares))
 
     @property
     def mu_squared(self) -> Fraction:
@@ -86,14 +93,17 @@ def scale_for(sensitivity_squared: int, mu_squared: Fraction) -> int:
 class Accountant:
     """Carries (mu^2, S, N) of a fit and refuses a draw that would pass any of the three.
 
-    Guarantees (each has a test of its name):
+        Guarantees (each has a test of its name):
 
-    * ``charge`` raises before anything is recorded when the part would not fit;
-    * sums are exact: no order of charges and no number of them makes a rounding error;
-    * the three caps are fixed at the start and are all that the final guarantee depends on.
+        * ``charge`` raises before anything is recorded when the part would not fit;
+        * sums are exact: no order of charges and no number of them makes a rounding error;
+        * the three caps are fixed at the start and are all that the final guarantee depends on;
+    * charges from several threads are checked one after the other.
     """
 
     def __init__(self, mu_squared: Fraction, draws: Draws) -> None:
+        self._lock = Lock()
+        self._declared: tuple[float, float] | None = None
         self._caps = (Fraction(mu_squared), draws.inverse_square_sum, Fraction(draws.count))
         self._spent = (Fraction(0), Fraction(0), Fraction(0))
         self._parts: dict[str, Fraction] = {}
@@ -101,7 +111,9 @@ class Accountant:
     @classmethod
     def for_epsilon(cls, epsilon: float, delta: float, draws: Draws) -> "Accountant":
         """Make the accountant of a fit that must be (epsilon, delta)-DP, discreteness included."""
-        return cls(Fraction(largest_mu(epsilon, delta, draws)) ** 2, draws)
+        accountant = cls(Fraction(largest_mu(epsilon, delta, draws)) ** 2, draws)
+        accountant._declared = (epsilon, delta)
+        return accountant
 
     @property
     def parts(self) -> Mapping[str, Fraction]:
@@ -126,13 +138,17 @@ class Accountant:
         BudgetExceeded
             If mu^2, the number of draws or their sum of 1/s^2 would pass its cap.  Nothing is recorded.
         """
-        checks.integer("scale", scale, least=LEAST_SCALE, remedy="Theorem D needs scales of at least 2^16")
-        checks.integer("draws", draws, least=1, remedy="Charge what is drawn")
-        checks.integer("sensitivity_squared", sensitivity_squared, least=0, remedy="Use the integer bound")
-        square = scale * scale
-        mu_squared = Fraction(sensitivity_squared, square)
-        spent, inverse_squares, count = self._spent
-        after = (spent + mu_squared, inverse_squares + Fraction(draws, square), count + draws)
+        hint = "Theorem D needs scales of at least 2^16"
+        square = checks.integer("scale", scale, least=LEAST_SCALE, remedy=hint) ** 2
+        count = checks.integer("draws", draws, least=1, remedy="Charge what is drawn")
+        moved = checks.integer(
+            "sensitivity_squared", sensitivity_squared, least=0, remedy="Use the integer bound"
+        )
+        with self._lock:
+            self._record(part, (Fraction(moved, square), Fraction(count, square), Fraction(count)))
+
+    def _record(self, part: str, cost: tuple[Fraction, Fraction, Fraction]) -> None:
+        after = (self._spent[0] + cost[0], self._spent[1] + cost[1], self._spent[2] + cost[2])
         for name, value, cap in zip(("mu^2", "sum of 1/s^2", "draws"), after, self._caps, strict=True):
             if value > cap:
                 raise BudgetExceeded(
@@ -140,17 +156,19 @@ class Accountant:
                     f"{float(cap):.9g} that was set aside. Nothing was drawn. Plan fewer or smaller parts."
                 )
         self._spent = after
-        self._parts[part] = self._parts.get(part, Fraction(0)) + mu_squared
+        self._parts[part] = self._parts.get(part, Fraction(0)) + cost[0]
 
     def epsilon(self, delta: float) -> float:
         """Return the epsilon at ``delta`` of what the *caps* allow, so that it depends on no path."""
+        if self._declared is not None and delta == self._declared[1]:
+            return self._declared[0]
         mu_squared, inverse_square_sum, count = self._caps
         return real_epsilon(sqrt_up(mu_squared), delta, Draws(int(count), inverse_square_sum))
 
 
 def sqrt_up(square: Fraction) -> float:
-    """Return a float that is at least the square root of a fraction, and the least such up to rounding."""
-    root = math.sqrt(square)
-    while Fraction(root) ** 2 < square:
-        root = math.nextafter(root, math.inf)
-    return root
+    """Return a float that is at least the square root of a fraction, and barely more."""
+    bits = max(0, 128 - square.numerator.bit_length() + square.denominator.bit_length())
+    bits += bits % 2
+    root = Fraction(math.isqrt((square.numerator << bits) // square.denominator) + 1, 1 << bits // 2)
+    return math.nextafter(float(root), math.inf)

@@ -31,6 +31,7 @@ NOTIONS: Final = ("dp", "pdp", "paper")
 Floats = NDArray[np.float64]
 
 _QUADRATURE_BELOW: Final = 1.0
+_FARTHEST: Final = 1e150  # densities vanish long before, and squares stay finite
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _TOLERANCES: Final = {"xatol": 0.0, "xrtol": 4e-16, "fatol": 0.0, "frtol": 0.0}
 
@@ -127,8 +128,10 @@ def _dp_delta(m: Floats, epsilon: Floats) -> Floats:
     For small m the difference would cancel, so it is integrated: -M'(t) = 1 - t M(t) > 0.
     For x1 < 0 the first term is about one, and the plain form has nothing to cancel.
     """
-    x1 = epsilon / m - m / 2
-    x2 = epsilon / m + m / 2
+    with np.errstate(over="ignore"):
+        center = np.minimum(epsilon / m, _FARTHEST)
+    x1 = np.maximum(center - m / 2, -_FARTHEST)
+    x2 = np.minimum(center + m / 2, _FARTHEST)
     density = np.exp(-(x1**2) / 2) / np.sqrt(2 * np.pi)
     quadrature = density * m * _mean_mills_slope(x1, m)
     plain = ndtr(-x1) - density * _mills(x2)
@@ -158,7 +161,7 @@ def _dp_limit(epsilon: Floats, delta: Floats) -> Floats:
     t = np.log(2 / (1 - delta))
     low = _pdp_limit(epsilon, delta)
     high = _pdp_limit(epsilon + t, 2 * delta / (1 + delta))
-    return _root(lambda m, e, d: np.log(_dp_delta(m, e) / d), (low, high), (epsilon, delta))
+    return _root(lambda m, e, d: np.log(_dp_delta(m, e) / d), (low, high), (epsilon, delta), safe=low)
 
 
 def _dp_epsilon(m: Floats, delta: Floats) -> Floats:
@@ -169,14 +172,21 @@ def _dp_epsilon(m: Floats, delta: Floats) -> Floats:
     if solve.any():
         bracket = (np.zeros_like(high[solve]), high[solve])
         result[solve] = _root(
-            lambda e, length, d: np.log(_dp_delta(length, e) / d), bracket, (m[solve], delta[solve])
+            lambda e, length, d: np.log(_dp_delta(length, e) / d),
+            bracket,
+            (m[solve], delta[solve]),
+            safe=high[solve],
         )
     return result
 
 
-def _root(function: object, bracket: tuple[Floats, Floats], args: tuple[Floats, Floats]) -> Floats:
-    found = elementwise.find_root(function, bracket, args=args, tolerances=_TOLERANCES, maxiter=500)
-    return np.asarray(found.x)
+def _root(
+    function: object, bracket: tuple[Floats, Floats], args: tuple[Floats, Floats], safe: Floats
+) -> Floats:
+    """Find a root, or return the safe end of the bracket where floats are too coarse or too short for one."""
+    with np.errstate(all="ignore"):
+        found = elementwise.find_root(function, bracket, args=args, tolerances=_TOLERANCES, maxiter=500)
+    return np.asarray(np.where(found.success & np.isfinite(found.x), found.x, safe))
 
 
 def _plain(result: Floats) -> float | Floats:

@@ -12,6 +12,7 @@ from huemeans.errors import InvalidArgument
 
 EPSILON_HINT = "0.1 is strong, 1 is common, 10 is weak"
 _ROUNDING = 1e-10
+_LARGEST = 1e300
 DELTA_HINT = "take less than one over the number of people, such as 1e-6"
 
 
@@ -69,12 +70,31 @@ def public_array(name: str, value: Any, *, above: float, expected: str, remedy: 
 
 def real_array(name: str, value: ArrayLike, *, found: str | None = None) -> NDArray[np.float64]:
     """Return ``value`` as a float64 array if its dtype is real and numeric; its content is never quoted."""
-    array = np.asarray(value)
+    array = any_array(name, value)
     if array.dtype.kind not in "fiu":
-        shown = found or f"<array of dtype {array.dtype}>"
+        shown = found or f"<array of {kind_of(array)}>"
         refuse(name, shown, "real numbers (float or integer dtype)", "Convert it to numbers first")
     with np.errstate(all="ignore"):
         return array.astype(np.float64)
+
+
+def any_array(name: str, value: ArrayLike) -> NDArray[Any]:
+    """Return ``value`` as an array, masked cells as NaN; a ragged list is refused without its sizes."""
+    if isinstance(value, np.ma.MaskedArray):
+        return np.asarray(np.ma.filled(value.astype(np.float64), np.nan))
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError, OverflowError):
+        array = None
+    if array is None:  # outside the handler, so that no original message with sizes is chained
+        refuse(name, "<not an array>", "rows of equal length", "Give every row a value for every feature")
+    return array
+
+
+def kind_of(array: NDArray[Any]) -> str:
+    """Name the kind of an array's values in a word that depends on no value's length."""
+    kinds = {"U": "text", "S": "bytes", "O": "Python objects", "c": "complex numbers", "b": "booleans"}
+    return kinds.get(array.dtype.kind, "dates" if array.dtype.kind in "mM" else "no numbers")
 
 
 def shaped(name: str, array: NDArray[Any], shape: tuple[int | str, ...]) -> None:
@@ -98,8 +118,10 @@ def covariance_like(name: str, matrix: NDArray[np.float64], size: int | None = N
         _refuse_matrix(name, matrix, f"a square matrix, {wanted}", "Pass one row and column per feature")
     if not np.isfinite(matrix).all():
         _refuse_matrix(name, matrix, "finite entries", "Remove NaN and infinities")
-    diagonal = np.maximum(np.diag(matrix), 0.0)
-    scale = np.sqrt(diagonal)[:, None] * np.sqrt(diagonal)
+    if (np.abs(matrix) > _LARGEST).any():
+        _refuse_matrix(name, matrix, f"entries of at most {_LARGEST}", "Use other units")
+    deviation = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    scale = deviation[:, None] * deviation
     if (np.abs(matrix - matrix.T) > _ROUNDING * scale).any():
         _refuse_matrix(name, matrix, "a symmetric matrix", "Pass (S + S.T) / 2 if the difference is rounding")
     if (np.abs(matrix) > (1 + _ROUNDING) * scale).any():

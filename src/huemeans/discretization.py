@@ -45,10 +45,12 @@ class Draws:
 
     def __post_init__(self) -> None:
         """Refuse negative figures."""
-        checks.integer("count", self.count, least=0, remedy="Pass the number of draws")
-        if self.inverse_square_sum < 0:
+        count = checks.integer("count", self.count, least=0, remedy="Pass the number of draws")
+        if not 0 <= self.inverse_square_sum < math.inf:
             found = repr(float(self.inverse_square_sum))
             checks.refuse("inverse_square_sum", found, "a sum of squares", "Add up 1/s^2 over all draws")
+        object.__setattr__(self, "count", count)
+        object.__setattr__(self, "inverse_square_sum", Fraction(self.inverse_square_sum))
 
 
 def epsilon_charge(epsilon: float, delta: float, draws: Draws) -> float:
@@ -113,5 +115,5 @@ def real_delta(mu: float, epsilon: float, draws: Draws) -> float:
 
 def _tail_cut(epsilon: float, delta: float, count: int) -> float:
     """Return the least T >= 2 with e^epsilon * 2 N Phi(-(T - 2^-16)) <= delta / 1000, in log space."""
-    log_tail = math.log(_TAIL_SHARE * delta) - epsilon - math.log(2 * count)
+    log_tail = math.log(_TAIL_SHARE) + math.log(delta) - epsilon - math.log(2 * count)
     return max(2.0, _EDGE - float(ndtri_exp(log_tail)) * (1 + 1e-12))

@@ -5,11 +5,12 @@ Guarantees (each has a test of its name):
 * the grid values of a row depend on that row and on public facts alone, to the last bit;
 * once the schema is accepted (a two-dimensional numeric table with the right number of columns) no content
   of a row raises or warns;
-* every grid value lies in [-2^19, 2^19], and going back to raw units is off by at most half a grid step;
+* every grid value lies in [-2^19, 2^19], and going back to raw units is off by at most half a grid step
+  and the rounding of a raw float;
 * where an interval lies makes no difference, only how wide it is: 1000 to 1001 is as fine as 0 to 1.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -89,7 +90,11 @@ class Domain:
         missing: str | ArrayLike = "midpoint",
         outside: Outside = "clip",
     ) -> "Domain":
-        """Make a domain from one pair for all features, a (2, n_features) array, or a mapping by name."""
+        """Make a domain from one pair for all features, a (2, n_features) array, or a mapping by name.
+
+        The array has all lower bounds in its first row and all upper bounds in its second.  One pair needs
+        ``n_features`` or ``names`` to know how many features it stands for.
+        """
         if isinstance(bounds, Mapping):
             low, high, names = _from_mapping(bounds, names)
         else:
@@ -98,7 +103,7 @@ class Domain:
             if pairs.shape == (2,) and width is not None:
                 pairs = np.repeat(pairs[:, None], width, axis=1)
             if pairs.ndim != 2 or len(pairs) != 2 or (width is not None and pairs.shape[1] != width):  # noqa: PLR2004
-                wanted = f"(low, high) or an array of shape (2, {width or 'n_features'})"
+                wanted = f"an array of shape (2, {width or 'n_features'}), or (low, high) with n_features"
                 checks.refuse("bounds", f"<array of shape {pairs.shape}>", wanted, _BOUNDS_HINT)
             low, high = pairs
         return cls(low, high, names=names, missing=missing, outside=outside)
@@ -144,11 +149,12 @@ class Domain:
 
     def _table(self, rows: ArrayLike) -> NDArray[np.float64]:
         """Accept the schema or raise; the message knows columns and dtype, never the number of rows."""
-        table = np.asarray(rows)
+        table = checks.any_array("rows", rows)
+        if table.shape == (0,):
+            table = table.reshape(0, self.n_features)
         if table.dtype.kind not in "fiub":
-            checks.refuse(
-                "rows", f"<table of dtype {table.dtype}>", "a numeric dtype", "Encode words as numbers"
-            )
+            found = f"<table of {checks.kind_of(table)}>"
+            checks.refuse("rows", found, "a numeric dtype", "Encode words as numbers")
         if table.ndim != 2 or table.shape[1] != self.n_features:  # noqa: PLR2004
             found = f"{table.ndim}-d" if table.ndim != 2 else f"{table.shape[1]} columns"  # noqa: PLR2004
             wanted = f"two dimensions with {self.n_features} columns ({', '.join(self.names[:8])})"
@@ -178,6 +184,8 @@ def _ordered(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> None:
 
 
 def _names(names: Sequence[str] | None, width: int) -> tuple[str, ...]:
+    if names is not None and (isinstance(names, str) or not isinstance(names, Iterable)):
+        checks.refuse("names", repr(names), f"{width} different strings", "Give one name per feature")
     chosen = tuple(f"x{j}" for j in range(width)) if names is None else tuple(names)
     if not all(isinstance(name, str) for name in chosen) or len(set(chosen)) != width or len(chosen) != width:
         checks.refuse("names", repr(chosen), f"{width} different strings", "Give one name per feature")

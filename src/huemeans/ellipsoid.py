@@ -142,7 +142,7 @@ class _Dual:
             if not fresh.size:
                 goal /= 100
             dropping &= gap < before / 2  # a row that was missed once may be missed again: then keep all
-            near = (slack < max(0.02, 10 * gap)) | (lam > slack) | (not dropping)
+            near = (slack < max(0.02, 10 * gap)) | (lam >= slack) | (not dropping)
             active = np.concatenate([active[near], fresh])
             level = float(lam @ slack) / len(lam)
             slack = np.concatenate([slack[near], np.full(fresh.size, max(gap, level**0.5))])
@@ -168,7 +168,7 @@ class _Dual:
     def _scan(self, whiten: Floats, s: float) -> tuple[Floats, NDArray[np.intp] | None]:
         """Return g for all points, or for those that the last full scan could not rule out, and which."""
         if self.reference is not None:
-            growth = np.linalg.norm(np.linalg.lstsq(self.reference, whiten, rcond=None)[0], 2) ** 2
+            growth = np.linalg.norm(np.linalg.solve(self.reference, whiten), 2) ** 2
             suspects = np.flatnonzero(self.reference_g * growth * (1 + 1e-9) >= s)
             if suspects.size < len(self.points) / 4:
                 return squared_lengths(self.points[suspects], whiten), suspects
@@ -211,15 +211,19 @@ def _square_root(z: Floats, mass: Floats) -> Floats:
 def _around(points: Floats, shape: Floats) -> Floats:
     """Scale ``shape`` so that every point lies inside, whatever was rounded on the way.
 
-    The quadratic forms are those of a shape that differs from this one by no more than 4 d^2 units in the
-    last place of its diagonal (Cholesky factor and triangular solve are backward stable), so adding that
-    much to the diagonal makes p' S^-1 p <= 1 true in exact arithmetic.
+    The quadratic forms computed here are those of a shape that differs from the stored one by no more than
+    4 d^2 units in the last place of its diagonal (Cholesky factor and solve are backward stable).  That much
+    is added to the diagonal twice: before, so that the rounding of the shape itself cannot cut a point off,
+    and after, so that p' S^-1 p <= 1 holds in exact arithmetic.
     """
-    deviation = np.sqrt(np.diag(shape))
-    factor = np.linalg.cholesky((shape + shape.T) / 2 / np.outer(deviation, deviation))
+    slack = 1 + 4 * len(shape) ** 2 * _EPS
+    covariance = (shape + shape.T) / 2
+    covariance[np.diag_indices_from(covariance)] *= slack
+    deviation = np.sqrt(np.diag(covariance))
+    factor = np.linalg.cholesky(covariance / deviation / deviation[:, None])
     whiten = np.linalg.solve(factor, np.diag(1 / deviation)).T
-    covariance = (shape + shape.T) / 2 * squared_lengths(points, whiten).max()
-    covariance[np.diag_indices_from(covariance)] *= 1 + 4 * len(shape) ** 2 * _EPS
+    covariance *= squared_lengths(points, whiten).max()
+    covariance[np.diag_indices_from(covariance)] *= slack
     return np.asarray(covariance)
 
 
@@ -232,6 +236,8 @@ def _metric_roots(
         return identity, identity, identity
     matrix = checks.real_array("metric", metric)
     values, vectors = np.linalg.eigh(checks.covariance_like("metric", matrix, len(used))[np.ix_(used, used)])
+    if values[0] < -1e-12 * max(values[-1], 0.0):
+        checks.refuse_negative("metric", matrix)
     length = np.sqrt(np.maximum(values, 0.0))
     if length[-1] == 0:
         checks.refuse("metric", "<zero on every point>", "a positive weight somewhere", "Weigh some feature")
@@ -257,6 +263,7 @@ def _interior_point(z: Floats, lam: Floats, slack: Floats, goal: float) -> tuple
         g = (y * y) @ (1 / deviation)
         mean = float(lam @ g / lam.sum())
         if g.max() <= mean * (1 + goal):
+            slack = np.maximum(1 - g / mean, goal) if step == 0 else slack
             break
         if step == 0:
             lam, deviation, g = lam * mean**2, deviation * mean, g / mean

@@ -1,6 +1,7 @@
 """What a release promises, in types that print one plain sentence."""
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from typing import Final, Literal
 
 from huemeans import checks
@@ -36,7 +37,9 @@ class PrivacyUnit:
     def __post_init__(self) -> None:
         """Refuse an unknown relation or a number of rows below 1."""
         checks.choice("neighbors", self.neighbors, NEIGHBORS)
-        checks.integer("max_rows", self.max_rows, least=1, remedy="Say how many rows one person has at most")
+        hint = "Say how many rows one person has at most"
+        rows = checks.integer("max_rows", self.max_rows, least=1, remedy=hint)
+        object.__setattr__(self, "max_rows", rows)
 
     def __str__(self) -> str:
         """Say the unit in words."""
@@ -84,6 +87,8 @@ class Guarantee:
     def __post_init__(self) -> None:
         """Refuse a promise that is no promise."""
         checks.choice("notion", self.notion, NOTIONS)
+        if not isinstance(self.unit, PrivacyUnit):
+            checks.refuse("unit", repr(self.unit), "a PrivacyUnit", "Pass PrivacyUnit('add-remove')")
         checks.number("epsilon", self.epsilon, above=-5e-324, expected="a finite number, 0 or above",
                       remedy=checks.EPSILON_HINT)  # fmt: skip
         checks.delta(self.delta)
@@ -100,7 +105,7 @@ class Guarantee:
 
     def __str__(self) -> str:
         """Say the whole promise in one sentence, and in more what it holds fixed, breaks and leaves out."""
-        pair = f"(epsilon={self.epsilon:.6g}, delta={self.delta:.6g})"
+        pair = f"(epsilon={_up(self.epsilon)}, delta={_up(self.delta)})"
         if self.notion == "dp":
             sentences = [f"{pair}-differential privacy for every two tables that differ by {self.unit}"]
         else:
@@ -122,6 +127,12 @@ class Guarantee:
         if self.not_covered:
             sentences.append(f"Not covered: {'; '.join(self.not_covered)}")
         return " ".join([SEEDED_WARNING] * self.seeded + [f"{sentence}." for sentence in sentences])
+
+
+def _up(value: float) -> str:
+    """Print six digits, rounded up: no promise is made to look stronger than it is."""
+    decimal = Context(prec=6, rounding=ROUND_CEILING).create_decimal(repr(float(value)))
+    return f"{float(decimal):.6g}"
 
 
 def _listed(items: tuple[str, ...]) -> str:

@@ -55,7 +55,7 @@ class Whitening:
 
     def __post_init__(self) -> None:
         """Assert the sizes that make every product exact, on public state."""
-        wide = np.abs(self.matrix).sum(axis=1).max() * MOST_OFFSET > _EXACT
+        wide = np.abs(self.matrix.astype(np.float64)).sum(axis=1).max() > _EXACT / MOST_OFFSET
         if self.matrix.shape[1] > MOST_FEATURES or wide or not 0 <= self.shift <= _MOST_SHIFT:
             found = f"<W of shape {self.matrix.shape}, shift {self.shift}>"
             checks.refuse("whitening", found, "a W whose products stay exact", "Build it with from_shape")
@@ -66,14 +66,18 @@ class Whitening:
 
         ``shape`` is symmetric positive semidefinite, ``step`` the raw width of a grid step per feature.
         A direction in which the ellipsoid is thinner than a grid step, or too thin beside the widest one
-        for W to hold both, is widened: more noise there, never less.
+        for W to hold both, is widened: more noise there, never less.  One in which it is longer than any
+        offset is cut to that length, which clips nobody.
         """
         clip = checks.number(
             "radius", radius, above=0, expected="a length above 0", remedy="Clip further out"
         )
-        steps = np.asarray(step, dtype=np.float64)
-        values, vectors = np.linalg.eigh(np.asarray(shape, dtype=np.float64) / np.outer(steps, steps))
-        half_widths = np.maximum(clip * np.sqrt(np.maximum(values, 0.0)), 1.0)
+        steps = checks.public_array(
+            "step", step, above=0.0, expected="widths above 0", remedy="Use the steps of a Domain"
+        )
+        matrix = checks.covariance_like("shape", checks.real_array("shape", shape), len(steps))
+        values, vectors = np.linalg.eigh(clip**2 * (matrix / steps / steps[:, None]))
+        half_widths = np.clip(np.sqrt(np.maximum(values, 0.0)), 1.0, float(MOST_OFFSET * len(steps)))
         half_widths = np.maximum(half_widths, half_widths.max() * len(steps) * _MOST_SPREAD)
         whiten = (vectors * (RADIUS / half_widths)) @ vectors.T
         room = _EXACT / (2 * MOST_OFFSET * np.abs(whiten).sum(axis=1).max())
@@ -86,8 +90,13 @@ class Whitening:
         return np.linalg.inv(self.matrix.astype(np.float64)) * 2.0**self.shift
 
     def contribution(self, offsets: ArrayLike) -> Integers:
-        """Map integer offsets (n, d) to clipped whitened rows (n, d), each of squared length <= RADIUS^2."""
-        z = np.asarray(offsets, dtype=np.float64) @ self.matrix.T.astype(np.float64)
+        """Map integer offsets (n, d) to clipped whitened rows (n, d), each of squared length <= RADIUS^2.
+
+        A row with anything but whole numbers within MOST_OFFSET, which no grid makes, contributes zero.
+        """
+        x = np.asarray(offsets, dtype=np.float64)
+        valid = ((np.abs(x) <= MOST_OFFSET) & (np.trunc(x) == x)).all(axis=1, keepdims=True)
+        z = np.where(valid, x, 0.0) @ self.matrix.T.astype(np.float64)
         return clipped(np.trunc(z * 2.0**-self.shift))
 
     def color(self, whitened: ArrayLike) -> NDArray[np.float64]:
@@ -100,11 +109,12 @@ class Whitening:
 
 
 def clipped(z: NDArray[np.float64]) -> Integers:
-    """Shorten each integer row to length RADIUS at most; |z_i| may be as large as 2^52.
+    """Shorten each integer row to length RADIUS at most; rows with an entry beyond 2^52 become zero.
 
     A row that is too long is first halved until its entries fit (so that its squares do), then scaled by
     correctly rounded single operations on that row, rounded towards zero, and measured in int64.
     """
+    z = np.where((np.abs(z) <= _EXACT).all(axis=1, keepdims=True), z, 0.0)
     _, exponent = np.frexp(np.abs(z).max(axis=1, initial=0.0))
     halvings = np.maximum(exponent - _RADIUS_BITS, 0)
     z = np.trunc(np.ldexp(z, -halvings[:, None]))

@@ -280,7 +280,7 @@ def _require_fixed_point(X: Floats, labels: Indices, centers: Floats) -> None:
 
 
 def cluster_means(X: Floats, labels: Indices, n_clusters: int) -> Floats:
-    """Return the mean of each cluster, (K, d); a feature that is constant in a cluster keeps its exact value."""
+    """Return the mean of each cluster, (K, d), exact where a feature is constant in a cluster."""
     members = [X[labels == k] for k in range(n_clusters)]
     return np.stack([rows[0] + (rows - rows[0]).mean(axis=0) for rows in members])
 

@@ -98,7 +98,7 @@ def _closed_form(chosen: Floats, gamma: float) -> Floats:
 
 def _basis(points: Floats) -> Floats:
     """Return an orthonormal basis of the span of the points, (d, rank), zero where every point is zero."""
-    used = points.any(axis=0)
+    used = np.asarray(points.any(axis=0))
     basis = np.zeros((len(used), 0))
     if used.any():
         _, lengths, vectors = np.linalg.svd(np.linalg.qr(points[:, used], mode="r"))

@@ -23,11 +23,18 @@ Integers = NDArray[np.int64]
 
 
 class SeededArray(np.ndarray):
-    """An array that came from seeded noise, and anything computed from it: NOT PRIVATE."""
+    """An array made with seeded noise: NOT PRIVATE, as it says wherever it is printed.
+
+    Slices and arithmetic keep the mark; a number taken out, or a copy as a plain array, has none.
+    """
 
     def __repr__(self) -> str:
         """Show the mark first."""
         return "NOT PRIVATE (seeded noise) " + super().__repr__()
+
+    def __str__(self) -> str:
+        """Show the mark first."""
+        return "NOT PRIVATE (seeded noise) " + super().__str__()
 
 
 def noisy_sum(
@@ -56,7 +63,9 @@ class ColoredGaussian:
     ----------
     covariance : array-like of shape (d, d)
         Symmetric and positive semidefinite.  A singular one leaves directions without noise; a difference
-        that reaches into them has infinite sensitivity, and ``release`` refuses it.
+        that reaches into them has infinite sensitivity, and ``release`` refuses it.  Only a feature of
+        variance exactly zero is published as it is: a direction that is singular up to rounding keeps noise
+        of about 1e-8 standard deviations, so that the rounding of the value cannot be seen.
 
     Notes
     -----
@@ -81,12 +90,12 @@ class ColoredGaussian:
         self._noisy = np.diag(self._covariance) > 0
         block = self._covariance[np.ix_(self._noisy, self._noisy)]
         self._deviation = np.sqrt(np.diag(block))
-        values, vectors = np.linalg.eigh(block / np.outer(self._deviation, self._deviation))
+        values, vectors = np.linalg.eigh(block / self._deviation / self._deviation[:, None])
         tolerance = len(values) * np.finfo(np.float64).eps * values.max(initial=1.0)
         if (values < -10 * tolerance).any():
             checks.refuse_negative("covariance", matrix)
-        null = values <= tolerance
-        self._kept, self._null, self._lengths = vectors[:, ~null], vectors[:, null], np.sqrt(values[~null])
+        self._null = vectors[:, values <= tolerance]
+        self._vectors, self._lengths = vectors, np.sqrt(np.maximum(values, tolerance))
 
     @property
     def covariance(self) -> Floats:
@@ -95,13 +104,13 @@ class ColoredGaussian:
 
     @property
     def rank(self) -> int:
-        """The number of directions that carry noise."""
-        return len(self._lengths)
+        """The number of directions that carry noise, but for what is lost in rounding."""
+        return int(self._vectors.shape[1] - self._null.shape[1])
 
     @property
     def draws(self) -> Draws:
         """What one ``release`` adds to (N, S) of Theorem D."""
-        return Draws(self.rank, Fraction(self.rank, STEPS**2))
+        return Draws(len(self._lengths), Fraction(len(self._lengths), STEPS**2))
 
     def __repr__(self) -> str:
         """Show the size and no entry: a covariance may itself be private."""
@@ -112,14 +121,13 @@ class ColoredGaussian:
 
         ``difference`` is one vector (d,) or many (n, d); the result is a number or an (n,) array.
         """
-        rows = self._rows("difference", np.atleast_2d(checks.real_array("difference", difference)))
+        given = checks.real_array("difference", difference)
+        rows = self._rows("difference", given[None] if given.ndim == 1 else given)
         outside = (rows[:, ~self._noisy] != 0).any(axis=1)
         scaled = rows[:, self._noisy] / self._deviation
-        stray = np.linalg.norm(scaled @ self._null, axis=1)
-        outside |= stray > _STRAY * len(self._covariance) * np.linalg.norm(scaled, axis=1)
-        lengths = np.linalg.norm(scaled @ self._kept / self._lengths, axis=1)
-        result: Floats = np.where(outside, np.inf, lengths)
-        return float(result[0]) if np.ndim(difference) == 1 else result
+        outside |= _lengths(scaled @ self._null) > _STRAY * len(self._covariance) * _lengths(scaled)
+        result: Floats = np.where(outside, np.inf, _lengths(scaled @ self._vectors / self._lengths))
+        return float(result[0]) if given.ndim == 1 else result
 
     def lattice_sensitivity(self, value: ArrayLike, differences: ArrayLike) -> float:
         """Return the whitened sensitivity that ``release`` really has for these neighbors, rounding included.
@@ -130,13 +138,10 @@ class ColoredGaussian:
         """
         start = self._value(value)
         rows = self._rows("differences", checks.real_array("differences", differences))
-        here, here_bare = self._lattice(start[None])
-        there, there_bare = self._lattice(start - rows)
-        if (here_bare != there_bare).any() or not np.isfinite(self.sensitivity(rows)).all():
+        if not np.isfinite(self.sensitivity(rows)).all():
             return float("inf")
-        moved = here - there
-        longest = float(np.sqrt((moved**2).sum(axis=1).max(initial=0.0)))
-        return longest * (1 + 1e-12) / STEPS
+        moved = self._lattice(start[None]) - self._lattice(start - rows)
+        return float(_lengths(moved).max(initial=0.0)) * (1 + 1e-12) / STEPS
 
     def release(self, value: ArrayLike, differences: ArrayLike, *, bits: BitSource | None = None) -> Floats:
         """Return ``value`` with exact noise of this covariance, for neighbors ``value - differences``.
@@ -171,10 +176,13 @@ class ColoredGaussian:
                 "that carries no noise, which would publish it bare. Use a covariance that covers them all."
             )
         source = open_source() if bits is None else bits
-        point, bare = self._lattice(self._value(value)[None])
-        noise = discrete_gaussian(STEPS, self.rank, source)
-        noisy = [float(int(q) + int(k)) for q, k in zip(point[0], noise, strict=True)]
-        return _marked(self._from_lattice(np.array([noisy]), bare)[0], source)
+        start = self._value(value)
+        point = self._lattice(start[None])[0]
+        noise = discrete_gaussian(STEPS, len(point), source)
+        noisy = np.array([float(int(q) + int(k)) for q, k in zip(point, noise, strict=True)])
+        result = self._from_lattice(noisy[None])[0]
+        result[~self._noisy] = start[~self._noisy] + 0.0  # no sign of zero
+        return _marked(result, source)
 
     def draw(self, size: int) -> Floats:
         """Simulate noise, shape (size, d).
@@ -184,27 +192,20 @@ class ColoredGaussian:
         """
         count = checks.integer("size", size, least=0, remedy="Say how many vectors to draw")
         bits = open_source()
-        noise = discrete_gaussian(STEPS, count * self.rank, bits).reshape(count, self.rank)
-        bare = np.zeros((count, len(self._covariance) - self.rank))
-        return _marked(self._from_lattice(noise.astype(np.float64), bare), bits)
+        noise = discrete_gaussian(STEPS, count * len(self._lengths), bits)
+        return _marked(self._from_lattice(noise.reshape(count, -1).astype(np.float64)), bits)
 
-    def _lattice(self, values: Floats) -> tuple[Floats, Floats]:
+    def _lattice(self, values: Floats) -> Floats:
         """Put each row on the lattice, by elementwise operations in a fixed order: row by row alone.
 
         Points are whole numbers kept in floats; ``release`` adds noise to them as integers of any size.
-        The second result is what carries no noise: null directions rounded to g, then exact coordinates.
         """
         scaled = values[:, self._noisy] / self._deviation
-        whitened = _row_pure_product(scaled, self._kept / self._lengths)
-        null = np.rint(_row_pure_product(scaled, self._null) * STEPS)
-        return np.rint(whitened * STEPS), np.concatenate([null, values[:, ~self._noisy]], axis=1)
+        return np.rint(_row_pure_product(scaled, self._vectors / self._lengths) * STEPS)
 
-    def _from_lattice(self, points: Floats, bare: Floats) -> Floats:
-        null, exact = np.split(bare, [self._null.shape[1]], axis=1)
-        result = np.empty((len(points), len(self._covariance)))
-        scaled = (points / STEPS * self._lengths) @ self._kept.T + null / STEPS @ self._null.T
-        result[:, self._noisy] = scaled * self._deviation
-        result[:, ~self._noisy] = exact
+    def _from_lattice(self, points: Floats) -> Floats:
+        result = np.zeros((len(points), len(self._covariance)))
+        result[:, self._noisy] = (points / STEPS * self._lengths) @ self._vectors.T * self._deviation
         return result
 
     def _value(self, value: ArrayLike) -> Floats:
@@ -215,9 +216,17 @@ class ColoredGaussian:
     def _rows(self, name: str, array: Floats) -> Floats:
         if array.ndim != 2 or array.shape[1] != len(self._covariance):  # noqa: PLR2004
             wanted = f"(n, {len(self._covariance)}), one row per neighbor"
-            found = f"<array in {array.ndim} dimensions>"
+            width = f" and {array.shape[1]} columns" if array.ndim == 2 else ""  # noqa: PLR2004
+            found = f"<array in {array.ndim} dimensions{width}>"
             checks.refuse(name, found, wanted, "Stack the differences as rows")
         return _finite(name, array)
+
+
+def _lengths(rows: Floats) -> Floats:
+    """Return Euclidean lengths without underflow or overflow of the squares."""
+    largest = np.abs(rows).max(axis=1, initial=0.0)
+    largest[largest == 0] = 1.0
+    return np.asarray(largest * np.linalg.norm(rows / largest[:, None], axis=1))
 
 
 def _row_pure_product(rows: Floats, matrix: Floats) -> Floats:

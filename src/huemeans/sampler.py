@@ -25,7 +25,7 @@ from huemeans import checks
 from huemeans.entropy import BitSource
 
 MARGIN: Final = 2.0**-40
-"""Relative distance below which a float comparison is not trusted; rounding stays below 2^-46."""
+"""Relative distance below which a float comparison is not trusted; rounding stays below 2^-45."""
 
 _FLOOR: Final = 2.0**-60  # the same where exp(-gamma) is itself tiny
 _WORD: Final = 2.0**-64
@@ -40,7 +40,7 @@ def discrete_gaussian(scale: int, size: int, bits: BitSource, *, margin: float =
 
     ``margin`` only moves work between the fast and the rational comparison; the draws stay the same.
     """
-    checks.integer("scale", scale, least=1, remedy="Use a whole number of lattice steps")
+    scale = checks.integer("scale", scale, least=1, remedy="Use a whole number of lattice steps")
     if scale > _MOST_SCALE:
         checks.refuse("scale", repr(scale), "at most 2^52", "Use a coarser lattice")
     kept: list[Integers] = []

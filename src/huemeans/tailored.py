@@ -64,6 +64,9 @@ class HolderView:
     lemma_factors: tuple[float, ...]
     """With ``noise="lemma"``: by what factor each block of centroids breaks its constraint, at worst."""
 
+    gaps: tuple[float, ...]
+    """With ``noise="colored"``: how far above the least the trace of each block can be, certified."""
+
     def summary(self) -> Mapping[str, float]:
         """Return the distribution of the per-row epsilon."""
         low, middle, high = np.quantile(self.row_epsilon, [0.05, 0.5, 0.95], method="inverted_cdf")
@@ -85,7 +88,8 @@ class _Design:
     moves: Differences
     blocks: list[Indices]
     covariances: list[Floats]
-    lemma_factors: tuple[float, ...]
+    lemma_factors: list[float]
+    gaps: list[float]
 
     def dense(self) -> Floats:
         """Return the covariance of all centroids, (K * d, K * d)."""
@@ -213,7 +217,8 @@ class TailoredKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             noise_covariance=self._public_shape(design),
             row_lengths=lengths,
             row_epsilon=epsilon_by_row(lengths, self.delta, notion),
-            lemma_factors=design.lemma_factors,
+            lemma_factors=tuple(design.lemma_factors),
+            gaps=tuple(design.gaps),
         )
 
     def recomputed_risk(
@@ -262,19 +267,21 @@ class TailoredKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             checks.refuse(
                 "epsilon", repr(self.epsilon), "enough for the lattice of the noise", "Raise epsilon"
             )
-        blocks, covariances, factors = moves.blocks, [], []
-        longest = float(moves.norms.max())
-        for block in blocks:
+        design = _Design(centers, labels, moves, moves.blocks, [], [], [])
+        variance = (float(moves.norms.max()) / m) ** 2
+        for block in design.blocks:
             _, points = moves.within(block)
             if self.noise == "white":
-                covariances.append(np.eye(points.shape[1]) * (longest / m) ** 2)
+                design.covariances.append(np.eye(points.shape[1]) * variance)
             elif self.noise == "lemma":
                 lemma = lemma_covariance(points, m, span=self.span)
-                covariances.append(lemma.covariance)
-                factors.append(lemma.factor)
+                design.covariances.append(lemma.covariance)
+                design.lemma_factors.append(lemma.factor)
             else:
-                covariances.append(min_trace_ellipsoid(points).covariance / m**2)
-        return _Design(centers, labels, moves, blocks, covariances, tuple(factors))
+                ellipsoid = min_trace_ellipsoid(points)
+                design.covariances.append(ellipsoid.covariance / m**2)
+                design.gaps.append(ellipsoid.gap)
+        return design
 
     def _fixed_point(self, rows: Floats) -> tuple[Indices, Floats]:
         """Run K-means, then Lloyd's algorithm until no label changes."""
