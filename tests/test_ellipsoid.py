@@ -228,3 +228,21 @@ def test_bad_input_is_refused(arguments, message):
     with pytest.raises(InvalidArgument, match=message) as caught:
         min_trace_ellipsoid(**arguments)
     assert "123" not in str(caught.value)
+
+
+@pytest.mark.parametrize("power", [0, 3, 6, 9])
+def test_features_of_any_unit_meet_weights_of_any_size(power):
+    """Columns scaled apart, with the metric that undoes it, are as good as never scaled."""
+    points = cloud(50, 3, seed=7)
+    scale = 10.0 ** np.array([power, 0, -power])
+    found = min_trace_ellipsoid(points * scale, metric=np.diag(scale**-2.0))
+    assert found.gap <= 1e-8
+    assert found.trace == pytest.approx(min_trace_ellipsoid(points).trace, rel=2e-8)
+
+
+@pytest.mark.parametrize("size", [1e-140, 1e140])
+def test_points_of_extreme_size_are_solved(size):
+    """Squares that would overflow are never taken."""
+    points = cloud(50, 3)
+    found = min_trace_ellipsoid(points * size)
+    assert found.trace / size**2 == pytest.approx(min_trace_ellipsoid(points).trace, rel=2e-8)

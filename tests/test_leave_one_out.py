@@ -177,3 +177,26 @@ def test_bad_input_is_refused(arguments, message):
     good = {"X": [[0.0], [1.0], [5.0], [7.0]], "labels": [0, 0, 1, 1], "centers": [[0.5], [6.0]]}
     with pytest.raises(InvalidArgument, match=message):
         differences(**(good | arguments))
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e7])
+def test_data_far_from_zero_are_refitted_right(offset):
+    """A table moved by a million deviations has the differences of the table at the origin."""
+    moved = np.random.default_rng(1046).normal(size=(60, 2)) + offset
+    near = moved - offset  # exact
+    labels, centers = fixed_point(near, 5)
+    expected = differences(near, labels, centers, refit=True).dense()
+    found = differences(moved, labels, cluster_means(moved, labels, 5), refit=True).dense()
+    np.testing.assert_allclose(expected, found, atol=1e-7 * max(1.0, offset / 1e6))
+
+
+def test_centers_that_are_not_the_means_are_refused():
+    """A wrong center would make the true movement vanish: never a zero difference."""
+    with pytest.raises(InvalidArgument, match="the mean of each cluster's rows"):
+        differences([[1.0], [1.0], [4.0], [5.0]], [0, 0, 1, 1], [[1.0], [5.0]])
+
+
+def test_as_many_clusters_as_rows_cannot_be_refitted():
+    """Without a row there would be fewer rows than clusters: an error, not an index out of bounds."""
+    with pytest.raises(InvalidArgument, match="more rows than clusters"):
+        differences([[1.0], [5.0]], [0, 1], [[1.0], [5.0]], refit=True)

@@ -41,7 +41,7 @@ def test_dependent_columns_are_passed_over():
 def test_failing_assumptions_are_a_clear_error_with_a_way_out():
     """A constant feature breaks full rank; span=True works in the span and leaves that feature bare."""
     points = np.column_stack([np.random.default_rng(1).normal(size=(30, 2)), np.zeros(30)])
-    with pytest.raises(InvalidArgument, match=r"full rank, as Lemma 4 assumes.*span=True"):
+    with pytest.raises(InvalidArgument, match=r"Lemma 4 does not apply.*full rank.*span=True"):
         lemma_covariance(points, 1.0)
     lemma = lemma_covariance(points, 1.0, span=True)
     assert not lemma.covariance[2].any()

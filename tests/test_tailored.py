@@ -274,3 +274,43 @@ def test_rows_outside_the_table_are_refused():
         model.recomputed_risk(BLOBS, [240])
     with pytest.raises(InvalidArgument, match=r"^X=<another table>"):
         model.recomputed_risk(BLOBS[:-1], [0])
+
+
+def test_text_and_shapes_are_refused_without_a_value():
+    """No cell of the table stands in a message, of fit, predict or the risks."""
+    model = fitted()
+    for call in (model.fit, model.predict, lambda X: model.recomputed_risk(X, [0])):
+        for bad in ([["4111-SECRET", "1"], ["3", "4"]], BLOBS[:, 0], BLOBS + 1j, np.full((9, 3), np.nan)):
+            with pytest.raises(InvalidArgument, match=r"^X=<table") as caught:
+                call(bad)
+            assert "SECRET" not in str(caught.value)
+            assert "(240" not in str(caught.value)
+    model = fitted()
+    with pytest.raises(InvalidArgument, match=r"^X=<another table>"):
+        model.recomputed_risk(BLOBS[::-1].copy(), [0])
+
+
+def test_the_holders_covariance_is_marked_and_not_pickled():
+    """It prints no entry, and a pickle does not carry it."""
+    model = fitted()
+    assert (
+        repr(model.noise_covariance_)
+        == "<for the data holder, not part of a release: array of shape (3, 3, 3)>"
+    )
+    copy = pickle.loads(pickle.dumps(model))  # noqa: S301
+    assert not hasattr(copy, "noise_covariance_")
+
+
+def test_a_single_row_is_an_error_in_the_estimators_own_words():
+    """The remedy names the option that the estimator has."""
+    X = np.vstack([BLOBS, [[1e5, 1e5, 1e5]]])
+    with pytest.raises(InvalidArgument, match=r"^n_clusters=4 .* neighbors='refit'"):
+        fitted(X, 4)
+    assert fitted(X, 4, neighbors="refit").cluster_centers_.shape == (4, 3)
+
+
+def test_seeded_centroids_are_marked():
+    """What a seeded fit releases says so wherever it is printed."""
+    with seeded_noise(1):
+        model = fitted()
+    assert repr(model.cluster_centers_).startswith("NOT PRIVATE")

@@ -9,6 +9,7 @@ from huemeans.errors import BudgetExceeded, HuemeansError, InvalidArgument, Unpr
 from huemeans.guarantee import Guarantee, PrivacyUnit
 from huemeans.leave_one_out import Differences, differences
 from huemeans.noise import ColoredGaussian
+from huemeans.private import PrivateKMeans
 from huemeans.tailored import TailoredKMeans
 
 __version__ = "0.1.0.dev0"
@@ -26,6 +27,7 @@ __all__ = [
     "HuemeansError",
     "InvalidArgument",
     "PrivacyUnit",
+    "PrivateKMeans",
     "TailoredKMeans",
     "UnprotectedDirection",
     "__version__",

@@ -104,6 +104,8 @@ class Accountant:
     def __init__(self, mu_squared: Fraction, draws: Draws) -> None:
         self._lock = Lock()
         self._declared: tuple[float, float] | None = None
+        if mu_squared < 0:
+            checks.refuse("mu_squared", repr(float(mu_squared)), "0 or more", "Use Accountant.for_epsilon")
         self._caps = (Fraction(mu_squared), draws.inverse_square_sum, Fraction(draws.count))
         self._spent = (Fraction(0), Fraction(0), Fraction(0))
         self._parts: dict[str, Fraction] = {}
@@ -119,6 +121,11 @@ class Accountant:
     def parts(self) -> Mapping[str, Fraction]:
         """The mu^2 that each part has spent, exactly."""
         return MappingProxyType(self._parts)
+
+    @property
+    def cap_squared(self) -> Fraction:
+        """The mu^2 that may be spent, exactly."""
+        return self._caps[0]
 
     @property
     def mu_squared(self) -> Fraction:

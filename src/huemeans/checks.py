@@ -91,6 +91,20 @@ def any_array(name: str, value: ArrayLike) -> NDArray[Any]:
     return array
 
 
+def table(name: str, value: ArrayLike, *, finite: bool = False) -> NDArray[np.float64]:
+    """Return rows as float64 (n, d), or raise; the message holds neither a value nor the number of rows."""
+    array = any_array(name, value)
+    if array.dtype.kind not in "fiub":
+        refuse(name, f"<table of {kind_of(array)}>", "a numeric dtype", "Encode words as numbers")
+    if array.ndim != 2 or not array.shape[1]:  # noqa: PLR2004
+        refuse(name, f"<table in {array.ndim} dimensions>", "rows and columns", "Pass one row per record")
+    with np.errstate(all="ignore"):
+        rows = array.astype(np.float64)
+    if finite and not np.isfinite(rows).all():
+        refuse(name, "<table with NaN or infinity>", "finite numbers", "Drop or fill such cells first")
+    return rows
+
+
 def kind_of(array: NDArray[Any]) -> str:
     """Name the kind of an array's values in a word that depends on no value's length."""
     kinds = {"U": "text", "S": "bytes", "O": "Python objects", "c": "complex numbers", "b": "booleans"}

@@ -147,9 +147,21 @@ class Domain:
         """Map grid values, integers or means of integers, back to raw units."""
         return self.middle + np.asarray(grid, dtype=np.float64) * self.step
 
+    def _by_name(self, rows: ArrayLike) -> ArrayLike:
+        """Take the features of a frame by name, where it has names for them; refuse another frame's."""
+        columns = [column for column in getattr(rows, "columns", ()) if isinstance(column, str)]
+        if not columns or self.names == tuple(f"x{j}" for j in range(self.n_features)):
+            return rows
+        if not set(self.names) <= set(columns):
+            checks.refuse(
+                "rows", f"<frame with columns {columns[:8]}>", f"columns {self.names[:8]}", "Rename them"
+            )
+        chosen: ArrayLike = rows[list(self.names)]  # type: ignore[call-overload,index]
+        return chosen
+
     def _table(self, rows: ArrayLike) -> NDArray[np.float64]:
         """Accept the schema or raise; the message knows columns and dtype, never the number of rows."""
-        table = checks.any_array("rows", rows)
+        table = checks.any_array("rows", self._by_name(rows))
         if table.shape == (0,):
             table = table.reshape(0, self.n_features)
         if table.dtype.kind not in "fiub":

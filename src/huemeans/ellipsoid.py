@@ -97,16 +97,20 @@ def min_trace_ellipsoid(
     if not used.any():
         weights[0] = 1.0
         return Ellipsoid(covariance, 0.0, 0.0, weights, 0)
-    exact_root, root, inverse_root = _metric_roots(metric, used, tol)
-    inner = array if used.all() else array[:, used]
-    scale = float(np.linalg.norm(reach[used] @ np.abs(root)))
+    size = 2.0 ** np.round(np.log2(reach.max() if metric is None else reach[used]))
+    inner = (array if used.all() else array[:, used]) / size
+    exact_root, root, inverse_root = _metric_roots(metric, used, size, tol)
+    scale = float(np.linalg.norm(np.abs(inner).max(axis=0) @ np.abs(root)))
     solver = _Dual(inner, root / scale, tol)
     support, mass = solver.solve()
     weights[support] = mass
     shape = inverse_root @ _square_root(inner[support] @ root, mass) @ inverse_root
-    covariance[np.ix_(used, used)] = _around(inner, shape)
-    trace = float(np.trace(exact_root @ covariance[np.ix_(used, used)] @ exact_root))
-    bound = _deviations(inner[support] @ exact_root, mass)[0].sum()
+    block = _around(inner, shape)
+    trace = float(np.trace(exact_root @ block @ exact_root))
+    bound = float(_deviations(inner[support] @ exact_root, mass)[0].sum())
+    covariance[np.ix_(used, used)] = block * size * np.reshape(size, (-1, 1))
+    trace *= float(size) ** 2 if metric is None else 1.0
+    bound *= float(size) if metric is None else 1.0
     gap = max(0.0, trace / bound**2 - 1) if bound > 0 else 0.0
     return Ellipsoid(covariance, trace, float(gap), weights, solver.scans + 1)
 
@@ -228,14 +232,18 @@ def _around(points: Floats, shape: Floats) -> Floats:
 
 
 def _metric_roots(
-    metric: ArrayLike | None, used: NDArray[np.bool_], tol: float
+    metric: ArrayLike | None, used: NDArray[np.bool_], size: Floats, tol: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return W^(1/2) on the used coordinates, a version of it that is invertible, and that one's inverse."""
+    """Return (D W D)^(1/2) on the used coordinates, an invertible version of it, and that one's inverse.
+
+    D = diag(size) is what columns were divided by, so that features of any unit meet weights of any size.
+    """
     identity = np.eye(int(used.sum()))
     if metric is None:
         return identity, identity, identity
     matrix = checks.real_array("metric", metric)
-    values, vectors = np.linalg.eigh(checks.covariance_like("metric", matrix, len(used))[np.ix_(used, used)])
+    weights = checks.covariance_like("metric", matrix, len(used))[np.ix_(used, used)]
+    values, vectors = np.linalg.eigh(weights * size * size[:, None])
     if values[0] < -1e-12 * max(values[-1], 0.0):
         checks.refuse_negative("metric", matrix)
     length = np.sqrt(np.maximum(values, 0.0))

@@ -5,7 +5,7 @@ from decimal import ROUND_CEILING, Context
 from typing import Final, Literal
 
 from huemeans import checks
-from huemeans.calibrate import delta_at
+from huemeans.calibrate import delta_at, epsilon_at
 
 Neighbors = Literal["add-remove", "replace-one"]
 NEIGHBORS: Final = ("add-remove", "replace-one")
@@ -92,6 +92,11 @@ class Guarantee:
         checks.number("epsilon", self.epsilon, above=-5e-324, expected="a finite number, 0 or above",
                       remedy=checks.EPSILON_HINT)  # fmt: skip
         checks.delta(self.delta)
+        for name in ("fixed", "not_covered"):
+            if isinstance(getattr(self, name), str):
+                checks.refuse(name, repr(getattr(self, name)), "a tuple of strings", "Add a comma")
+        if self.mu is not None and not self.mu >= 0:
+            checks.refuse("mu", repr(self.mu), "a number, 0 or above", "Leave it out if unknown")
 
     @property
     def is_private(self) -> bool:
@@ -102,6 +107,11 @@ class Guarantee:
     def hockey_stick(self) -> float | None:
         """The delta of (epsilon, delta)-DP at the same noise, where mu is known; PDP implies it."""
         return None if self.mu is None else delta_at(self.mu, self.epsilon, "dp")
+
+    @property
+    def hockey_stick_epsilon(self) -> float:
+        """The epsilon of (epsilon, delta)-DP at the same noise and delta, where mu is known; else epsilon."""
+        return self.epsilon if self.mu is None else epsilon_at(self.mu, self.delta, "dp")
 
     def __str__(self) -> str:
         """Say the whole promise in one sentence, and in more what it holds fixed, breaks and leaves out."""
@@ -120,7 +130,11 @@ class Guarantee:
         if self.notion != "dp":
             sentences.append("This is not differential privacy")
         if self.notion == "pdp-at-table" and self.hockey_stick is not None:
-            sentences.append(f"The hockey-stick delta at the same epsilon is {self.hockey_stick:.3g}")
+            sentences.append(
+                f"At the same noise, hockey-stick delta is {self.hockey_stick:.3g} at this epsilon and "
+                f"hockey-stick epsilon {_up(self.hockey_stick_epsilon)} at this delta; "
+                "unlike these, probabilistic differential privacy is not closed under post-processing"
+            )
         if self.declared_epsilon is not None:
             verdict = "is not kept" if self.declared_epsilon < self.epsilon else "is more than is spent"
             sentences.append(f"Epsilon {self.declared_epsilon:.6g} was declared and {verdict}")

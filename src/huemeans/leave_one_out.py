@@ -72,7 +72,7 @@ class Differences:
 
     def within(self, block: ArrayLike) -> tuple[Indices, Floats]:
         """Return the rows that move centroids of ``block``, and how, (m, len(block) * d)."""
-        members = np.asarray(block)
+        members = np.atleast_1d(np.asarray(block, dtype=np.intp))
         inside = np.isin(self.labels, members)
         inside[[row for row, whole in self.elsewhere.items() if whole[members].any()]] = True
         rows = np.flatnonzero(inside)
@@ -117,8 +117,9 @@ def differences(X: ArrayLike, labels: ArrayLike, centers: ArrayLike, *, refit: b
         The mean of each cluster.
     refit : bool
         Hold the partition fixed (False), or run Lloyd's algorithm from ``centers`` on every X' until no
-        label changes (True); then ``centers`` must be a strict fixed point of it on X (tol 0), and an
-        emptied cluster moves to the row that lies farthest from its centroid, as in scikit-learn.
+        label changes (True).  Then ``centers`` must be a strict fixed point of it on X (tol 0), of several
+        centroids at the same distance the first is the nearest, and an emptied cluster moves to the row
+        that lies farthest from its centroid, as in scikit-learn.
 
     Raises
     ------
@@ -134,8 +135,11 @@ def differences(X: ArrayLike, labels: ArrayLike, centers: ArrayLike, *, refit: b
     """
     rows, label, means = _inputs(X, labels, centers)
     sizes = np.bincount(label, minlength=len(means))
+    _require_means(rows, label, means)
     if refit:
         _require_fixed_point(rows, label, means)
+        if len(rows) <= len(means):
+            checks.refuse("X", "<table>", "more rows than clusters", "Use fewer clusters")
         return _refitted(rows, label, means, sizes)
     if (sizes == 1).any():
         raise InvalidArgument(
@@ -238,8 +242,9 @@ class _Base:
 
 def nearest(rows: Floats, centers: Floats) -> Indices:
     """Return (m, n): for each of m sets of centroids, (m, K, d), the one nearest to each row."""
-    products = centers @ rows.T
-    scores = np.einsum("rkd,rkd->rk", centers, centers)[:, :, None] - 2 * products
+    origin = centers.mean(axis=(0, 1))  # far from zero, the squares would drown the distances
+    placed, centered = centers - origin, rows - origin
+    scores = np.einsum("rkd,rkd->rk", placed, placed)[:, :, None] - 2 * (placed @ centered.T)
     return np.asarray(scores.argmin(axis=1))
 
 
@@ -270,12 +275,20 @@ def _require_fixed_point(X: Floats, labels: Indices, centers: Floats) -> None:
     spread = np.abs(X - X.mean(axis=0)).max() + np.abs(X).max() * 1e-6
     distances = _distances(X, centers)
     astray = distances[np.arange(len(X)), labels] > distances.min(axis=1) + _FIXED_POINT * spread
-    means = cluster_means(X, labels, len(centers))
-    if np.abs(means - centers).max() > _FIXED_POINT * spread or astray.any():
+    if astray.any():
         raise InvalidArgument(
             "centers=<array> is not valid: expected a strict fixed point of Lloyd's algorithm (each row with "
             "its nearest centroid, each centroid the mean of its rows). Run K-means with tol=0 until no "
             "label changes."
+        )
+
+
+def _require_means(X: Floats, labels: Indices, centers: Floats) -> None:
+    spread = np.abs(X - X.mean(axis=0)).max() + np.abs(X).max() * 1e-6
+    if np.abs(cluster_means(X, labels, len(centers)) - centers).max() > _FIXED_POINT * spread:
+        raise InvalidArgument(
+            "centers=<array> is not valid: expected the mean of each cluster's rows, as at a strict fixed "
+            "point of Lloyd's algorithm. Run K-means with tol=0 until no label changes."
         )
 
 

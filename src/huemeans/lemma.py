@@ -68,9 +68,9 @@ def lemma_covariance(points: ArrayLike, m: float, *, span: bool = False) -> Lemm
     basis = _basis(array)
     if basis.shape[1] < array.shape[1] and not span:
         raise InvalidArgument(
-            "points=<array> is not valid: expected differences of full rank, as Lemma 4 assumes (a constant "
-            "or repeated feature is enough to break it). Drop such features, or use span=True to work in "
-            "the span of the others."
+            "Lemma 4 does not apply (noise='lemma'): expected differences of full rank, as it assumes, and a "
+            "constant or repeated feature is enough to break that. Drop such features, or use span=True to "
+            "work in the span of the others."
         )
     if not basis.shape[1]:
         raise InvalidArgument(

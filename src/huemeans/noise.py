@@ -182,7 +182,7 @@ class ColoredGaussian:
         noisy = np.array([float(int(q) + int(k)) for q, k in zip(point, noise, strict=True)])
         result = self._from_lattice(noisy[None])[0]
         result[~self._noisy] = start[~self._noisy] + 0.0  # no sign of zero
-        return _marked(result, source)
+        return marked(result, source)
 
     def draw(self, size: int) -> Floats:
         """Simulate noise, shape (size, d).
@@ -192,8 +192,8 @@ class ColoredGaussian:
         """
         count = checks.integer("size", size, least=0, remedy="Say how many vectors to draw")
         bits = open_source()
-        noise = discrete_gaussian(STEPS, count * len(self._lengths), bits)
-        return _marked(self._from_lattice(noise.reshape(count, -1).astype(np.float64)), bits)
+        noise = discrete_gaussian(STEPS, count * len(self._lengths), bits).astype(np.float64)
+        return marked(self._from_lattice(noise.reshape(count, len(self._lengths))), bits)
 
     def _lattice(self, values: Floats) -> Floats:
         """Put each row on the lattice, by elementwise operations in a fixed order: row by row alone.
@@ -244,5 +244,6 @@ def _finite(name: str, array: Floats) -> Floats:
     return array
 
 
-def _marked(result: Floats, bits: BitSource) -> Floats:
+def marked(result: Floats, bits: BitSource) -> Floats:
+    """Return an array that says NOT PRIVATE if its noise came from a seed."""
     return result.view(SeededArray) if bits.seeded else result

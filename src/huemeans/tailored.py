@@ -20,7 +20,7 @@ from huemeans.errors import HuemeansError, InvalidArgument
 from huemeans.guarantee import Guarantee, PrivacyUnit
 from huemeans.leave_one_out import Differences, cluster_means, differences, nearest
 from huemeans.lemma import lemma_covariance
-from huemeans.noise import STEPS, ColoredGaussian
+from huemeans.noise import STEPS, ColoredGaussian, marked
 from huemeans.row_risk import RecomputedRisk, epsilon_by_row, recomputed_risk
 
 Floats = NDArray[np.float64]
@@ -36,7 +36,19 @@ NOT_COVERED: Final = (
     "a covariance, labels, sizes or per-row risks that are published or recomputed",
 )
 
+HOLDERS: Final = ("_held", "noise_covariance_")
+
 _RESERVE: Final = 1e-9  # of m, for the rounding of the covariance; the lattice's own is added to it
+
+
+class HolderArray(np.ndarray):
+    """An exact function of the rows, for the holder: it shows its shape and no entry."""
+
+    def __repr__(self) -> str:
+        """Say what it is, and show nothing."""
+        return f"<for the data holder, not part of a release: array of shape {self.shape}>"
+
+    __str__ = __repr__
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +103,15 @@ class _Design:
     lemma_factors: list[float]
     gaps: list[float]
 
+    def fits(self, table: Floats) -> bool:
+        """Tell whether this is the table that the noise was designed for."""
+        if table.shape != self.moves.own.shape:
+            return False
+        others = np.bincount(self.labels, minlength=len(self.centers))[self.labels] - 1
+        expected = self.centers[self.labels] + self.moves.own * others[:, None]
+        near = 1e-9 * np.abs(table - table.mean(axis=0)).max() + 1e-12 * np.abs(table).max()
+        return bool((np.abs(table - expected)[others > 0] <= near).all())
+
     def dense(self) -> Floats:
         """Return the covariance of all centroids, (K * d, K * d)."""
         n_clusters, width = self.centers.shape
@@ -133,7 +154,8 @@ class TailoredKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The noisy centroids.
     noise_covariance_ : ndarray of shape (K, d, d), or (K * d, K * d) with refitting
-        An exact function of the outermost rows: for the holder, and not part of a release.
+        An exact function of the outermost rows: for the holder, and not part of a release, a copy or a
+        pickle.
     guarantee_ : Guarantee
         What is kept, what it holds fixed and what it does not cover.
 
@@ -174,7 +196,7 @@ class TailoredKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows, design the noise for them and release noisy centroids."""
         del y
         self._check_parameters()
-        rows = np.ascontiguousarray(validate_data(self, X, dtype=np.float64, ensure_min_samples=2))
+        rows = self._rows(X, reset=True)
         design = self._design(rows, *self._fixed_point(rows))
         bits = open_source()
         centers = np.empty_like(design.centers)
@@ -187,8 +209,8 @@ class TailoredKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             centers[block] = noise.release(value, moves, bits=bits).reshape(len(block), -1)
             lengths[members] = noise.sensitivity(moves)
             worst = max(worst, noise.lattice_sensitivity(value, moves))
-        self.cluster_centers_ = centers
-        self.noise_covariance_ = self._public_shape(design)
+        self.cluster_centers_ = marked(centers, bits)
+        self.noise_covariance_ = self._public_shape(design).view(HolderArray)
         self.guarantee_ = self._guarantee(worst, seeded=bits.seeded)
         self._held = (design, lengths)
         return self
@@ -196,7 +218,7 @@ class TailoredKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: ArrayLike) -> Indices:
         """Return the nearest noisy centroid of each row."""
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = self._rows(X, reset=False)
         return np.asarray(nearest(rows, self.cluster_centers_[None])[0])
 
     def fit_predict(self, X: ArrayLike, y: object = None) -> Indices:
@@ -235,18 +257,20 @@ class TailoredKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         guarantee leaves out by holding the covariance fixed.  For the holder: it is not private.
         """
         design, _ = self._holder_state()
-        table = validate_data(self, X, dtype=np.float64, reset=False)
-        if len(table) != len(design.labels):
+        table = self._rows(X, reset=False)
+        checks.integer("samples", samples, least=1, remedy="Say how many losses to draw")
+        if not design.fits(table):
             checks.refuse("X", "<another table>", "the table that was fitted", "Pass the same rows again")
         here = design.centers.ravel(), design.dense()
         rng = np.random.default_rng(random_state)
-        risks = []
-        for row in rows:
-            if not 0 <= row < len(table):
-                checks.refuse("rows", "<row number>", "positions of rows in X", "Count from 0")
-            there = self._without(table, design, row)
-            risks.append(recomputed_risk(here, there, self.epsilon, samples, rng))
-        return risks
+        hint = "Count rows from 0"
+        chosen = [checks.integer("rows", row, least=0, remedy=hint) for row in rows]
+        if max(chosen, default=0) >= len(table):
+            checks.refuse("rows", "<row number>", "positions of rows in X", hint)
+        return [
+            recomputed_risk(here, self._without(table, design, row), self.epsilon, samples, rng)
+            for row in chosen
+        ]
 
     def _without(self, table: Floats, design: _Design, row: int) -> tuple[Floats, Floats] | None:
         """Return centroids and covariance without one row; None if they could not be released."""
@@ -260,6 +284,12 @@ class TailoredKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _design(self, rows: Floats, labels: Indices, centers: Floats) -> _Design:
         """Choose the covariance of each block of centroids that move together."""
+        if self.neighbors == "fixed" and np.bincount(labels).min() == 1:
+            raise InvalidArgument(
+                f"n_clusters={self.n_clusters} is not valid: expected at least two rows in every cluster, "
+                "for the centroid of a single row is that row and cannot be hidden. Use fewer clusters, or "
+                "neighbors='refit'."
+            )
         moves = differences(rows, labels, centers, refit=self.neighbors == "refit")
         limit = whitened_limit(self.epsilon, self.delta, self.calibration)
         m = limit * (1 - _RESERVE) - 2 * np.sqrt(centers.size) / STEPS
@@ -352,8 +382,14 @@ class TailoredKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self._held
 
     def __getstate__(self) -> Mapping[str, Any]:
-        """Leave the holder's view out of copies and pickles."""
-        return {name: value for name, value in super().__getstate__().items() if name != "_held"}
+        """Leave what is for the holder out of copies and pickles."""
+        return {name: value for name, value in super().__getstate__().items() if name not in HOLDERS}
+
+    def _rows(self, X: ArrayLike, *, reset: bool) -> Floats:
+        """Accept a finite numeric table, by messages that hold no value of it."""
+        rows = checks.table("X", X, finite=True)
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        return np.ascontiguousarray(rows)
 
     def _check_parameters(self) -> None:
         checks.integer("n_clusters", self.n_clusters, least=1, remedy="Say how many clusters to make")

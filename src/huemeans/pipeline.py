@@ -1,0 +1,277 @@
+"""One private fit, from grid rows to released centroids: count, moments, tree, leaves, start, passes, loss.
+
+Only ``Rows.fold`` looks at rows, and only what ``Mechanism`` has noised comes back, so everything else here
+is a function of released numbers, public facts and fresh randomness.  All lengths are in *metric
+coordinates*: grid steps times ``metric``, in which the distance of K-means is Euclidean.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+
+from huemeans.clip_shape import ClipShape
+from huemeans.domain import GRID_HALF
+from huemeans.fold import (
+    MOMENT_RADIUS,
+    Assignment,
+    Box,
+    Count,
+    LeafSums,
+    Level,
+    Lloyd,
+    Loss,
+    Mean,
+    MomentSums,
+    State,
+    fold,
+)
+from huemeans.lattice import Whitening
+from huemeans.mechanism import Mechanism
+from huemeans.planning import COUNT_SHARE, Plan, make_plan, most_nodes
+from huemeans.summary import Leaves, Moments, Tree, box_along, elbow, sample, shrunk
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Clip = Callable[[Floats, float, float], ClipShape]
+
+SAMPLE: Final = 20_000
+_STARTS: Final = 10
+_CURVE_SAMPLE: Final = 4_000
+_FALSE_LEAVES: Final = 0.3  # empty cells a level that are taken for leaves
+_SPLIT: Final = 6.0  # deviations of the next level's noise that a count must stand clear to be split
+_COUNT_WEIGHT: Final = 0.2  # rho / s: how far means are expected to lie from their reference
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Noisy counts and sums about public references, with their noise: all that error bars need."""
+
+    references: Floats
+    """(K, d), grid steps."""
+
+    counts: Floats
+    count_noise: float
+
+    sums: Floats
+    """(K, d): sums of clipped offsets, grid steps."""
+
+    sum_covariance: Floats
+    """(d, d), of each sum."""
+
+    centers: Floats
+    """(K, d), grid steps: references moved by shrunken means, within the domain."""
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """What a fit releases, all of it noised or a function of noised numbers."""
+
+    rows: float
+    plan: Plan
+    box: Box
+    leaves: Leaves
+    points: Floats
+    """A sample drawn from the private summary, in metric coordinates about the box's center."""
+
+    elbow: dict[int, float]
+    clusters: Clusters
+    loss: float
+    """The mean squared distance to the nearest centroid, clipped, in metric units."""
+
+    loss_cap: float
+
+
+@dataclass(eq=False)
+class Fit:
+    """The private fit of one table."""
+
+    grid: NDArray[np.int32]
+    mechanism: Mechanism
+    metric: Floats
+    clip: Clip
+    rng: np.random.Generator
+    remaining: Fraction = Fraction(1)
+    """The part of mu^2 that is left for this fit, after bounds."""
+
+    def run(self, n_clusters: int, k_range: tuple[int, int] | None) -> Released:
+        """Run all passes; with ``k_range`` the number of clusters is chosen on the private summary."""
+        most = n_clusters if k_range is None else k_range[1]
+        total = self._fold(Count())
+        [[count]], _ = self.mechanism.counts("count", total, self._part(COUNT_SHARE))
+        n = max(float(count), 1.0)
+        mu = float(np.sqrt(float(self._part(1_000_000))))
+        plan = make_plan(n, len(self.metric), most, mu)
+        moments = self._moments(plan, n)
+        box = self._box(plan, moments)
+        leaves = self._leaves(plan, box, moments)
+        points = sample(leaves, box, self._residual_root(moments, box), SAMPLE, self.rng)
+        curve = {} if k_range is None else self._curve(points, k_range)
+        k = n_clusters if k_range is None else elbow(curve, len(box.directions))
+        clusters, second = self._start(points, box, k, n)
+        for number in range(1, plan.passes + 1):
+            clusters = self._pass(plan, f"pass {number}", clusters.centers, second, n)
+        loss, cap = self._loss(plan, clusters.centers, points, box, n)
+        return Released(n, plan, box, leaves, points, curve, clusters, loss, cap)
+
+    @property
+    def _half(self) -> Floats:
+        return GRID_HALF * self.metric
+
+    def _fold(self, state: State) -> Integers:
+        return fold(self.grid, state)
+
+    def _part(self, millionths: int) -> Fraction:
+        return self.mechanism.share(millionths) * self.remaining
+
+    def _moments(self, plan: Plan, n: float) -> Moments:
+        """Learn mean and second moments as far as the plan has shares; else the middle and a wide guess."""
+        d = len(self.metric)
+        mean, covariance, noise = np.zeros(d), np.diag(self._half**2 / 6), np.inf
+        clip = 0.8 * float(np.linalg.norm(self._half))
+        whitening = Whitening.from_shape(np.eye(d), self.metric, clip)
+        if plan.shares["mean"]:
+            total = self._fold(Mean(np.zeros(d, dtype=np.int64), whitening))
+            sums, scale = self.mechanism.sums("mean", total, self._part(plan.shares["mean"]))
+            steps = shrunk(sums / n / scale, np.array([1 / n**2])) * scale
+            mean = np.clip(whitening.color(steps[0]), -GRID_HALF, GRID_HALF)
+        if plan.shares["moments"]:
+            state = MomentSums(np.rint(mean).astype(np.int64), whitening)
+            first, second = state.pairs
+            sums, scale = self.mechanism.products(
+                "moments", self._fold(state)[0], first == second, self._part(plan.shares["moments"])
+            )
+            unit = (clip / MOMENT_RADIUS) ** 2 / n
+            covariance = np.zeros((d, d))
+            covariance[first, second] = covariance[second, first] = sums * unit
+            noise = scale * unit * np.sqrt(2 * d)
+        return Moments(mean, covariance, float(noise))
+
+    def _box(self, plan: Plan, moments: Moments) -> Box:
+        """Lay the tree's box along learned directions, or along the sides of the domain."""
+        half = self._half
+        center = np.rint(moments.mean).astype(np.int64)
+        directions, widths = np.eye(len(half))[:1], half[:1] / np.sqrt(2)
+        if plan.levels and not plan.learns_directions:
+            directions, widths = np.eye(len(half)), half
+            center = np.zeros(len(half), dtype=np.int64)
+        elif plan.levels:
+            found, variances = moments.principal(plan.directions)
+            if len(found):
+                directions = found
+                widths = np.minimum(2.5 * np.sqrt(variances), np.abs(found) @ half)
+        return box_along(center, directions, widths, self.metric, max(plan.levels, default=1))
+
+    def _leaves(self, plan: Plan, box: Box, moments: Moments) -> Leaves:
+        """Grow the tree and measure the sums of its leaves."""
+        kept = self._grow(plan, box).kept(_FALSE_LEAVES)
+        if not kept:
+            middle, width = box.cells(np.zeros(1, dtype=np.int64), 0)
+            return Leaves(middle, width[None], np.ones(1), np.zeros((1, len(self.metric))))
+        residual = self._outside(box) @ moments.spread() @ self._outside(box)
+        states, placed = [], []
+        for level, keys, _ in kept:
+            middle, width = box.cells(keys, level)
+            second = box.directions.T * (width**2 / 3) @ box.directions + residual
+            region = self.clip(second, 0.02, 4 * float(np.linalg.norm(self._half)))
+            whitening = Whitening.from_shape(region.shape, self.metric, region.radius)
+            references = np.rint(middle @ box.directions / self.metric + box.center)
+            references = np.clip(references, -GRID_HALF, GRID_HALF).astype(np.int64)
+            states.append(LeafSums(box, level, keys, references, whitening))
+            placed.append((middle, np.broadcast_to(width, middle.shape)))
+        # a row lies in one leaf of one level: all leaves are one release of one vector a row
+        total = np.vstack([self._fold(state) for state in states])
+        sums, scale = self.mechanism.sums("leaves", total, self._part(plan.shares["leaves"]))
+        counts = np.concatenate([found for _, _, found in kept])
+        steps = shrunk(sums / counts[:, None] / scale, 1 / counts**2) * scale
+        pieces = np.split(steps, np.cumsum([len(state.nodes) for state in states])[:-1])
+        offsets = [s.whitening.color(piece) * self.metric for s, piece in zip(states, pieces, strict=True)]
+        middles, widths = (np.vstack(side) for side in zip(*placed, strict=True))
+        return Leaves(middles, widths, counts, np.vstack(offsets))
+
+    def _grow(self, plan: Plan, box: Box) -> Tree:
+        tree = Tree(box, np.zeros(1, dtype=np.int64))
+        for at, level in enumerate(plan.levels):
+            keys = tree.children(level)
+            if not len(keys):
+                break
+            total = self._fold(Level(box, level, keys))[:, 0]
+            counts, noise = self.mechanism.counts("tree", total, self._part(plan.level_shares[at]))
+            last = at + 1 == len(plan.levels)
+            following = 0.0 if last else noise * np.sqrt(plan.level_shares[at] / plan.level_shares[at + 1])
+            room = 0 if last else most_nodes(len(self.metric)) >> (plan.levels[at + 1] - level)
+            tree.grow(level, keys, counts, noise, (_SPLIT * following, room))
+        return tree
+
+    def _start(self, points: Floats, box: Box, k: int, n: float) -> tuple[Clusters, Floats]:
+        """Run K-means on the private sample; return its clusters and the pooled second moment within them."""
+        start = KMeans(k, n_init=_STARTS, random_state=int(self.rng.integers(2**31))).fit(points)
+        within = points - start.cluster_centers_[start.labels_]
+        centers = start.cluster_centers_ / self.metric + box.center
+        counts = np.bincount(start.labels_, minlength=k) / len(points) * n
+        nothing = np.zeros_like(centers)
+        clusters = Clusters(centers, counts, np.inf, nothing, np.diag(np.inf + nothing[0]), centers)
+        return clusters, within.T @ within / len(points)
+
+    def _pass(self, plan: Plan, part: str, centers: Floats, second: Floats, n: float) -> Clusters:
+        """Run one colored Lloyd pass about published centroids.
+
+        With s the size of the clip region, count and sum share mu_t^2 as rho : s, which minimizes
+        (s + rho)^2 / mu_t^2.
+        """
+        d, k = centers.shape[1], len(centers)
+        share = self._part(plan.shares[part])
+        centers = np.clip(centers, -GRID_HALF, GRID_HALF)
+        mu = float(np.sqrt(float(share)))
+        clipped = float(np.clip(np.sqrt(d) / (mu * max(n / k, 1.0)), 0.005, 0.2))
+        region = self.clip(second, clipped, 2 * float(np.linalg.norm(self._half)))
+        whitening = Whitening.from_shape(region.shape, self.metric, region.radius)
+        references = np.rint(centers).astype(np.int64)
+        total = self._fold(Lloyd(references, Assignment(centers, self.metric), whitening))
+        count_share = share * round(1000 * _COUNT_WEIGHT / (1 + _COUNT_WEIGHT)) / 1000
+        counts, count_noise = self.mechanism.counts(part, total[:, 0], count_share)
+        sums, scale = self.mechanism.sums(part, total[:, 1:], share - count_share)
+        known = counts > 2 * count_noise
+        safe = np.where(known, counts, 1.0)
+        steps = shrunk(sums / safe[:, None] / scale, 1 / safe**2) * scale
+        moved = np.where(known[:, None], references + whitening.color(steps), centers)
+        return Clusters(
+            references.astype(np.float64),
+            counts,
+            count_noise,
+            whitening.color(sums),
+            whitening.covariance(scale),
+            np.clip(moved, -GRID_HALF, GRID_HALF),
+        )
+
+    def _loss(self, plan: Plan, centers: Floats, points: Floats, box: Box, n: float) -> tuple[float, float]:
+        """Release the mean squared distance to the nearest centroid, each row's clipped at a public cap."""
+        placed = points / self.metric + box.center
+        nearest = (((placed[:, None, :] - centers) * self.metric) ** 2).sum(axis=2).min(axis=1)
+        cap = 3 * float(np.quantile(nearest, 0.99))
+        state = Loss(centers, Assignment(centers, self.metric), self.metric, cap)
+        total = self._fold(state)
+        [[sum_]], _ = self.mechanism.counts("loss", total, self._part(plan.shares["loss"]))
+        return max(float(sum_), 0.0) * cap / n, cap
+
+    def _curve(self, points: Floats, k_range: tuple[int, int]) -> dict[int, float]:
+        """Return the K-means loss of the private sample for every K in the range."""
+        few = points[:_CURVE_SAMPLE]
+        curve = {}
+        for k in range(k_range[0], k_range[1] + 1):
+            start = KMeans(k, n_init=4, random_state=int(self.rng.integers(2**31)))
+            curve[k] = float(start.fit(few).inertia_) / len(few)
+        return curve
+
+    def _outside(self, box: Box) -> Floats:
+        return np.asarray(np.eye(len(self.metric)) - box.directions.T @ box.directions)
+
+    def _residual_root(self, moments: Moments, box: Box) -> Floats:
+        """Return the square root of the covariance across the directions that the box does not have."""
+        outside = self._outside(box)
+        values, vectors = np.linalg.eigh(outside @ moments.spread() @ outside)
+        return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)

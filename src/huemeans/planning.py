@@ -1,0 +1,129 @@
+"""How a private fit spends its budget: a pure function of public figures and of one noisy row count.
+
+All that decides is how many rows stand behind a unit of noise, ``power = n * mu``.  With much data, a deep
+tree along learned directions and two refining passes; with little, a coarse histogram, or none, and one
+honest pass.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from huemeans.budget import SHARES
+
+COUNT_SHARE: Final = 5_000
+"""Spent on the noisy row count, before the plan is made."""
+
+LOSS_SHARE: Final = 10_000
+"""Spent on the released loss, after the last pass."""
+
+BOUNDS_SHARE: Final = 80_000
+"""Spent first, on learned bounds, if there are no public ones; all other shares are of what is left."""
+
+_MOST_DEPTH: Final = 40
+_DEEPEST_START: Final = 10
+_MOST_LEVELS: Final = 6
+_MOST_NODES: Final = 4096
+_MOST_LEAF_DRAWS: Final = 200_000
+_FEW_FEATURES: Final = 3  # boxes of so few sides are split as they are, without learning directions
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The constants behind a plan, chosen on generated blobs (see the benchmark) and on nothing else."""
+
+    learn_at: float = 80.0
+    """Directions are learned when power exceeds this times sqrt(d)."""
+
+    second_pass_at: float = 3.0
+    """A second pass is made when power exceeds this times k sqrt(d)."""
+
+    tree_at: float = 8.0
+    """A tree is grown when power exceeds this times k."""
+
+    mean_at: float = 60.0
+    """The mean gets d times this over power^2 of the budget, within bounds."""
+
+    tree: float = 0.20
+    leaves: float = 0.20
+    moments: float = 0.15
+    first_level: float = 12.0
+    """The first level is counted so well that n / k rows stand this many deviations clear, if it can be."""
+
+
+RULES: Final = Rules()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Shares of mu^2 in millionths, and the sizes that go with them."""
+
+    shares: dict[str, int]
+    levels: tuple[int, ...]
+    """The levels of the tree that are counted."""
+
+    level_shares: tuple[int, ...]
+    directions: int
+    """The most directions that the tree is split along."""
+
+    learns_directions: bool
+    passes: int
+
+
+def most_nodes(d: int) -> int:
+    """Return the most cells that are counted at one level of the tree."""
+    return max(_MOST_NODES // 64, min(_MOST_NODES, _MOST_LEAF_DRAWS // (_MOST_LEVELS * d)))
+
+
+def most_draws(d: int, k: int) -> int:
+    """Return the most discrete Gaussians that any plan draws after the bounds, on any path."""
+    leaves = _MOST_LEVELS * most_nodes(d)
+    first_level = 2**_DEEPEST_START
+    return 2 + d + d * (d + 1) // 2 + (leaves + first_level) * (1 + d) + 2 * k * (1 + d)
+
+
+def make_plan(n: float, d: int, k: int, mu: float, rules: Rules = RULES) -> Plan:
+    """Plan a fit for about ``n`` rows, ``d`` features, ``k`` clusters and a Gaussian-DP budget of ``mu``."""
+    power = max(n, 1.0) * mu
+    few = d <= _FEW_FEATURES
+    learns = not few and power > rules.learn_at * np.sqrt(d)
+    grows = power > rules.tree_at * k and (few or learns)
+    passes = 2 if power > rules.second_pass_at * k * np.sqrt(d) else 1
+    mean = 0.0 if few and grows else float(np.clip(rules.mean_at * d / power**2, 0.03, 0.4))
+    parts = {
+        "mean": mean,
+        "moments": rules.moments if learns else 0.0,
+        "tree": rules.tree if grows else 0.0,
+        "leaves": rules.leaves if grows else 0.0,
+    }
+    shares = {"count": COUNT_SHARE, "loss": LOSS_SHARE} | {
+        name: int(SHARES * part) for name, part in parts.items()
+    }
+    left = SHARES - sum(shares.values())
+    weights = np.array([1.0, 1.5])[:passes] / np.array([1.0, 1.5])[:passes].sum()
+    shares |= {f"pass {at}": int(left * weight) for at, weight in enumerate(weights, start=1)}
+    shares[f"pass {passes}"] += SHARES - sum(shares.values())
+    directions = d if few else min(d, 10)
+    levels = _levels(power * np.sqrt(rules.tree), directions) if grows else ()
+    portions = _portions(levels, shares["tree"], power, k, rules)
+    return Plan(shares, levels, portions, directions, learns, passes)
+
+
+def _levels(power: float, directions: int) -> tuple[int, ...]:
+    """Choose where the tree starts, how many levels it skips at a time and how deep it may go."""
+    start = int(np.clip(np.floor(np.log2(max(power / 4, 1.0))), 0, _DEEPEST_START))
+    deepest = int(np.clip(np.floor(np.log2(max(power, 1.0))) + directions, start, _MOST_DEPTH))
+    return tuple(range(start, deepest + 1, 2 if directions > 1 else 1))[:_MOST_LEVELS]
+
+
+def _portions(levels: tuple[int, ...], share: int, power: float, k: int, rules: Rules) -> tuple[int, ...]:
+    """Split the tree's share: the first level as much as it needs, the others growing by 2^(1/3) a level."""
+    if not levels:
+        return ()
+    growth = 2.0 ** (np.array(levels, dtype=float) / 3)
+    growth /= growth.sum()
+    needed = (rules.first_level * k / power) ** 2 * SHARES / share
+    first = float(np.clip(needed, growth[0], 0.7)) if len(levels) > 1 else 1.0
+    growth = np.concatenate([[first], growth[1:] / max(growth[1:].sum(), 1e-300) * (1 - first)])
+    return tuple(int(portion * share) for portion in growth)

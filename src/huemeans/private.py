@@ -1,0 +1,328 @@
+"""PrivateKMeans: K-means centroids under (epsilon, delta)-differential privacy, end to end."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+
+from huemeans import checks, learned_bounds
+from huemeans.budget import SHARES, Accountant
+from huemeans.clip_shape import colored_clip, white_clip
+from huemeans.discretization import Draws, largest_mu
+from huemeans.domain import Domain
+from huemeans.entropy import open_source
+from huemeans.fold import Assignment
+from huemeans.guarantee import NEIGHBORS, Guarantee, Neighbors, PrivacyUnit
+from huemeans.mechanism import Mechanism
+from huemeans.noise import marked
+from huemeans.persons import limited_rows
+from huemeans.pipeline import Fit, Released
+from huemeans.planning import BOUNDS_SHARE, most_draws
+from huemeans.uncertainty import ConfidenceSet, label_draws, ratio_covariance, separation_p_values
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_SCALE_BITS: Final = 39  # every scale is at least 2^19.5: sum 1/s^2 <= draws / 2^39
+
+
+@dataclass(frozen=True)
+class SpentBudget:
+    """How the budget was spent: the Gaussian-DP mu of each part, squares adding up to the square of mu."""
+
+    mu: float
+    parts: Mapping[str, float]
+    """What was never needed stands under ``"unspent"``."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateSummary:
+    """The private summary: a histogram whose cells adapt to where rows are, in raw units."""
+
+    counts: Floats
+    """(m,): noisy numbers of rows."""
+
+    means: Floats
+    """(m, d): noisy means, shrunk towards the middles of their cells."""
+
+    elbow: Mapping[int, float]
+    """The K-means loss of the summary for each K tried, where K was chosen on it; differences count."""
+
+
+class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """K-means under (epsilon, delta)-differential privacy for every two neighboring tables.
+
+    Parameters
+    ----------
+    n_clusters : int or "auto"
+        The number of clusters; "auto" chooses it in ``k_range`` by the elbow of the private summary, at no
+        further cost.
+    epsilon, delta : float
+        The privacy of the whole fit: bounds, starts, iterations, sizes, loss and choice of K included.
+    bounds : "private", pair, array of shape (2, n_features), or mapping by feature name
+        Public bounds in raw units, which must not be read off the rows; or bounds learned with a part of
+        the budget.
+    neighbors : {"add-remove", "replace-one"}
+        How neighboring tables differ.
+    max_rows_per_person : int
+        How many rows one person has at most.  It is a promise of the holder, unless ``fit`` is given each
+        row's person: then it is enforced.
+    feature_weights : array-like of shape (n_features,) or mapping by feature name, optional
+        How much the squared error of each feature matters: what matters more is noised less.
+    noise : {"colored", "white"}
+        The shape of clip regions and noise; white is for comparison.
+    missing, outside
+        What becomes of missing values and of values beyond the bounds, as in ``Domain``.
+    k_range : pair of int
+        The smallest and largest K for ``n_clusters="auto"``.
+    random_state : int, RandomState or None
+        Seeds the starts of K-means on the private summary, never the noise.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        In raw units.
+    cluster_sizes_ : ndarray of shape (n_clusters,)
+        Noisy numbers of rows.
+    inertia_ : float
+        A noisy sum of squared distances to the nearest centroid, each row's clipped at a public cap.
+    noise_covariance_ : ndarray of shape (n_clusters, n_features, n_features)
+        Of each centroid's error, with the noise of its count; NaN where the count is not known well enough.
+    plan_ : SpentBudget
+    summary_ : PrivateSummary
+    bounds_ : ndarray of shape (2, n_features)
+        The public or learned bounds.
+    guarantee_ : Guarantee
+
+    Notes
+    -----
+    Privacy.  Unit and neighbors: as said by ``guarantee_.unit``.  Public: the parameters, the schema, the
+    bounds if given.  Every number is an exact integer sum of rows, each of bounded length, plus discrete
+    Gaussian noise; the parts compose as Gaussian differential privacy and are charged before they are drawn.
+    Not covered: running time and memory; a second fit, which is a second release; ``predict``,
+    ``fit_predict``, ``transform`` and ``score`` on the rows themselves, which are for the holder.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(3000, 2)) + np.repeat([[0, 0], [9, 0], [0, 9]], 1000, axis=0)
+    >>> model = PrivateKMeans(3, epsilon=1.0, bounds=(-10, 20), random_state=0).fit(X)
+    >>> print(model.guarantee_)  # doctest: +NORMALIZE_WHITESPACE
+    (epsilon=1, delta=1e-06)-differential privacy for every two tables that differ by
+    one row, added or removed.
+    >>> bool(np.abs(np.sort(model.cluster_centers_.sum(axis=1)) - [0, 9, 9]).max() < 1)
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int | Literal["auto"] = 8,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: Any = "private",
+        neighbors: Neighbors = "add-remove",
+        max_rows_per_person: int = 1,
+        feature_weights: Any = None,
+        noise: Literal["colored", "white"] = "colored",
+        missing: Any = "midpoint",
+        outside: Literal["clip", "drop"] = "clip",
+        k_range: tuple[int, int] = (2, 12),
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.neighbors = neighbors
+        self.max_rows_per_person = max_rows_per_person
+        self.feature_weights = feature_weights
+        self.noise = noise
+        self.missing = missing
+        self.outside = outside
+        self.k_range = k_range
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None, *, person: ArrayLike | None = None) -> Self:
+        """Fit to rows; ``person`` says whose each row is, and enforces ``max_rows_per_person``.
+
+        A person with more rows keeps those that come first in a fixed order of their content.
+        """
+        del y
+        self._check_parameters()
+        table = checks.table("X", X)
+        validate_data(self, X, skip_check_array=True)
+        if person is not None:
+            table = limited_rows(table, person, self.max_rows_per_person)
+        width = table.shape[1]
+        most = self.k_range[1] if self.n_clusters == "auto" else self.n_clusters
+        count = most_draws(width, most) + learned_bounds.draws(width) * self._learns_bounds
+        caps = Draws(count, Fraction(count, 2**_SCALE_BITS))
+        mu = largest_mu(self.epsilon, self.delta, caps) / self.max_rows_per_person
+        accountant = Accountant(Fraction(mu) ** 2, caps)
+        mechanism = Mechanism(accountant, open_source(), self.neighbors)
+        domain, remaining = self._domain_for(table, mechanism)
+        grid, kept = domain.to_grid(table)
+        metric = domain.step / np.linalg.norm(domain.step * 2**20)
+        weights = None if self.feature_weights is None else self._weights(domain)
+        clip = partial(colored_clip if self.noise == "colored" else white_clip, weights=weights)
+        seed = check_random_state(self.random_state).randint(2**31)
+        fit = Fit(grid[kept], mechanism, metric, clip, np.random.default_rng(seed), remaining)
+        auto = self.n_clusters == "auto"
+        released = fit.run(most, (self.k_range[0], self.k_range[1]) if auto else None)
+        self._publish(released, domain, metric, mechanism)
+        self.guarantee_ = Guarantee(
+            "dp",
+            self.epsilon,
+            self.delta,
+            PrivacyUnit(self.neighbors, self.max_rows_per_person),
+            mu=mu * self.max_rows_per_person,
+            fixed=() if person is not None or self.max_rows_per_person == 1 else (PROMISE,),
+            seeded=mechanism.bits.seeded,
+        )
+        return self
+
+    def _publish(self, released: Released, domain: Domain, metric: Floats, mechanism: Mechanism) -> None:
+        """Turn released numbers into attributes, in raw units."""
+        accountant, bits = mechanism.accountant, mechanism.bits
+        clusters, step = released.clusters, domain.step
+        self._domain, self._metric, self._clusters = domain, metric, clusters
+        unit = float(np.linalg.norm(step * 2**20)) ** 2
+        self.bounds_ = np.stack([domain.lower, domain.upper])
+        self.cluster_centers_ = marked(domain.to_raw(clusters.centers), bits)
+        self.cluster_sizes_ = marked(np.maximum(clusters.counts, 0.0), bits)
+        self.inertia_ = released.loss * unit * released.rows
+        self.noise_covariance_ = ratio_covariance(
+            clusters.sums * step,
+            clusters.counts,
+            clusters.sum_covariance * step * step[:, None],
+            clusters.count_noise**2,
+        )
+        parts = dict(accountant.parts)
+        parts["unspent"] = accountant.cap_squared - accountant.mu_squared
+        roots = {name: float(np.sqrt(float(square))) for name, square in parts.items()}
+        self.plan_ = SpentBudget(float(np.sqrt(float(accountant.cap_squared))), MappingProxyType(roots))
+        leaves, box = released.leaves, released.box
+        about = leaves.middles @ box.directions + leaves.offsets
+        means = domain.to_raw(np.clip(about / metric + box.center, -(2.0**19), 2.0**19))
+        self.summary_ = PrivateSummary(leaves.counts, means, MappingProxyType(released.elbow))
+
+    def predict(self, X: ArrayLike) -> Integers:
+        """Return the nearest released centroid of each row: for the holder, not covered by the guarantee."""
+        check_is_fitted(self)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        grid, _ = self._domain.to_grid(checks.table("X", X))
+        return Assignment(self._clusters.centers, self._metric).labels(grid)
+
+    def fit_predict(self, X: ArrayLike, y: object = None, **fit_parameters: Any) -> Integers:
+        """Fit, and return the nearest released centroid of each row: for the holder, not for a release."""
+        return self.fit(X, y, **fit_parameters).predict(X)
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Return the distance of each row to each released centroid: for the holder."""
+        check_is_fitted(self)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        grid, _ = self._domain.to_grid(checks.table("X", X))
+        rows = self._domain.to_raw(grid)
+        return np.stack([np.linalg.norm(rows - center, axis=1) for center in self.cluster_centers_], axis=1)
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Return minus the sum of squared distances to the nearest centroid: for the holder, not private."""
+        del y
+        return -float((self.transform(X).min(axis=1) ** 2).sum())
+
+    def confidence_ellipsoids(self, level: float = 0.95) -> list[ConfidenceSet]:
+        """Return for each cluster the set that holds the clipped mean of its rows at this level."""
+        check_is_fitted(self)
+        checks.number("level", level, above=0, expected="a number between 0 and 1", remedy="Try 0.95")
+        if level >= 1:
+            checks.refuse("level", repr(level), "a number between 0 and 1", "Try 0.95")
+        clusters, step = self._clusters, self._domain.step
+        covariance = clusters.sum_covariance * step * step[:, None]
+        references = self._domain.to_raw(clusters.references)
+        return [
+            ConfidenceSet(
+                reference, sum_ * step, float(count), covariance, clusters.count_noise**2, float(level)
+            )
+            for reference, sum_, count in zip(references, clusters.sums, clusters.counts, strict=True)
+        ]
+
+    def separation(self) -> Floats:
+        """Return, for each pair, the chance that noise alone would part two equal clusters this far.
+
+        Small values mean clusters that are really apart; NaN that a size is not known well enough to say.
+        """
+        check_is_fitted(self)
+        return separation_p_values(self.cluster_centers_, self.noise_covariance_)
+
+    def relabel_probability(self, X: ArrayLike, *, draws: int = 200, random_state: int | None = 0) -> Floats:
+        """Return each row's chance of another label under other noise: for the holder."""
+        labels = self.predict(X)
+        grid, _ = self._domain.to_grid(checks.table("X", X))
+        rng = np.random.default_rng(random_state)
+        moved = label_draws(self.cluster_centers_, self.noise_covariance_, draws, rng)
+        changed = np.zeros(len(labels))
+        for centers in moved:
+            placed = (centers - self._domain.middle) / self._domain.step
+            changed += Assignment(placed, self._metric).labels(grid) != labels
+        return changed / draws
+
+    @property
+    def _learns_bounds(self) -> bool:
+        return isinstance(self.bounds, str)
+
+    def _domain_for(self, table: Floats, mechanism: Mechanism) -> tuple[Domain, Fraction]:
+        """Return the domain, and what is left of mu^2 after learning it."""
+        names = getattr(self, "feature_names_in_", None)
+        names = None if names is None else [str(name) for name in names]
+        options: dict[str, Any] = {"names": names, "outside": self.outside}
+        if not self._learns_bounds:
+            given = Domain.from_bounds(
+                self.bounds, n_features=table.shape[1], missing=self.missing, **options
+            )
+            return given, Fraction(1)
+        low, high = learned_bounds.learn_bounds(table, mechanism, mechanism.share(BOUNDS_SHARE))
+        return Domain(low, high, missing=self.missing, **options), 1 - Fraction(BOUNDS_SHARE, SHARES)
+
+    def _weights(self, domain: Domain) -> Floats:
+        given = self.feature_weights
+        if isinstance(given, Mapping):
+            if set(given) != set(domain.names):
+                checks.refuse(
+                    "feature_weights", "<mapping>", "one weight per feature name", "Name every feature"
+                )
+            given = [given[name] for name in domain.names]
+        weights = checks.public_array(
+            "feature_weights", given, above=0, expected="finite weights above 0", remedy="Use 1 for the usual"
+        )
+        checks.shaped("feature_weights", weights, (domain.n_features,))
+        return weights
+
+    def _check_parameters(self) -> None:
+        if self.n_clusters != "auto":
+            checks.integer("n_clusters", self.n_clusters, least=1, remedy="Say how many clusters, or 'auto'")
+        checks.epsilon(self.epsilon)
+        checks.delta(self.delta)
+        checks.choice("neighbors", self.neighbors, NEIGHBORS)
+        checks.choice("noise", self.noise, ("colored", "white"))
+        hint = "Say how many rows one person has at most"
+        checks.integer("max_rows_per_person", self.max_rows_per_person, least=1, remedy=hint)
+        if self._learns_bounds:
+            checks.choice("bounds", self.bounds, ("private",))
+            if not isinstance(self.missing, str):
+                checks.refuse(
+                    "missing", "<constants>", "'midpoint' or 'drop' with private bounds", "Give bounds"
+                )
+        low, high = self.k_range
+        checks.integer("k_range", low, least=1, remedy="Pass (smallest, largest)")
+        checks.integer("k_range", high, least=int(low), remedy="Pass (smallest, largest)")
+
+
+PROMISE: Final = "the holder's promise that no person has more rows than said"

@@ -1,0 +1,77 @@
+"""Bounds learned from noisy histograms: tight, unhurt by where a feature lies, and never an error."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from huemeans import Accountant, Draws
+from huemeans.entropy import OperatingSystem
+from huemeans.lattice import RADIUS
+from huemeans.learned_bounds import cell_counts, draws, learn_bounds, magnitude_counts, occupied
+from huemeans.mechanism import Mechanism
+
+
+def learn(rows, mu=1.0):
+    """Learn bounds with a budget of mu."""
+    count = draws(rows.shape[1])
+    door = Mechanism(
+        Accountant(Fraction(mu) ** 2, Draws(count, Fraction(count, 2**39))), OperatingSystem(), "add-remove"
+    )
+    low, high = learn_bounds(rows, door, door.share(1_000_000))
+    assert door.accountant.draws.count == count
+    return low, high
+
+
+@pytest.mark.parametrize("shift", [0.0, 1000.0, -1000.0])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e5])
+def test_bounds_are_tight_wherever_a_feature_lies(shift, scale):
+    """Nearly every row lies inside, and the interval is at most three times the range of the rows."""
+    rows = scale * (shift + np.random.default_rng(0).normal(size=(20_000, 2)).clip(-4, 4))
+    low, high = learn(rows)
+    inside = ((rows >= low) & (rows <= high)).mean()
+    print("inside", inside, "width over range", (high - low) / np.ptp(rows, axis=0))
+    assert inside > 0.99
+    assert ((high - low) < 3 * np.ptp(rows, axis=0)).all()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.empty((0, 3)),
+        np.full((1, 3), np.nan),
+        np.full((5, 3), np.inf),
+        np.zeros((1000, 3)),
+        np.full((10_000, 3), 7.25),
+        np.array([[1e308, -1e308, 5e-324]] * 5000),
+    ],
+)
+def test_no_content_raises_and_every_interval_has_width(rows):
+    """Few, missing, infinite, equal or extreme rows give finite intervals of positive width."""
+    low, high = learn(rows)
+    assert np.isfinite([low, high]).all()
+    assert (high > low).all()
+
+
+def test_a_row_adds_one_to_one_bin_of_each_feature():
+    """In units of RADIUS; missing values to none, infinities to the outermost."""
+    rows = np.array([[0.0, -3.0, 1e300], [np.nan, np.inf, 1e-300]])
+    for counts in (magnitude_counts(rows), cell_counts(rows, np.full(3, -1.0), np.full(3, 1.0))):
+        assert (counts.sum(axis=1) / RADIUS).tolist() == [1, 2, 2]
+        assert set(np.unique(counts)) <= {0, RADIUS, 2 * RADIUS}
+
+
+def test_thin_rows_show_in_wide_blocks_only():
+    """Counts below the noise of a bin but not of a block are found, empty bins beside a dense one are not."""
+    thin = np.concatenate([np.zeros(128), np.full(64, 1.0), np.zeros(64)])
+    assert not occupied(thin, 1.0, 1).any()
+    assert np.flatnonzero(occupied(thin, 1.0, 64)).tolist() == list(range(128, 192))
+    dense = np.zeros(256)
+    dense[100] = 1e6
+    assert np.flatnonzero(occupied(dense, 1.0, 64)).tolist() == [100]
+
+
+def test_noise_alone_is_rarely_taken_for_rows():
+    """Of 500 empty histograms at most 25 show anything (5 expected by design; chance below 1e-9)."""
+    rng = np.random.default_rng(0)
+    assert sum(occupied(rng.normal(size=256), 1.0, 64).any() for _ in range(500)) <= 25
