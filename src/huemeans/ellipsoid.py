@@ -129,24 +129,23 @@ class _Dual:
         batch = 5 * d + 10
         active = self._first(batch) if n > 2 * batch else np.arange(n)
         lam, slack = np.full(len(active), 1.0 / len(active)), np.full(len(active), 0.5)
-        gap, goal, dropping = 1.0, 1.0, True
+        gap, goal, dropping = np.inf, 0.005, True
         while True:
             goal = max(self.tol / 4, min(goal, gap / 200))
             z = self.points[active] @ self.root
             lam, slack = _interior_point(z, lam, slack, goal)
             deviation, vectors = _deviations(z, lam)
             s = float(deviation.sum())
-            worst, violators = self._violators(
-                self.root @ (vectors.T / np.sqrt(_floored(deviation))), s, batch
-            )
+            whiten = self.root @ (vectors.T / np.sqrt(_floored(deviation)))
+            worst, violators = self._violators(whiten, s, max(batch, d * (d + 1) // 2))
             before, gap = gap, worst / s - 1
             fresh = np.setdiff1d(violators, active)
             if gap <= self.tol / 2 or (not fresh.size and goal == self.tol / 4) or self.scans >= _MOST_SCANS:
                 return active, lam / lam.sum()
             if not fresh.size:
                 goal /= 100
-            dropping &= gap < before / 2  # a row that was missed once may be missed again: then keep all
-            near = (slack < max(0.02, 10 * gap)) | (lam >= slack) | (not dropping)
+            dropping &= gap < before  # a row that was missed once may be missed again: then keep all
+            near = (slack < 2 * gap) | (lam >= slack) | (not dropping)
             active = np.concatenate([active[near], fresh])
             level = float(lam @ slack) / len(lam)
             slack = np.concatenate([slack[near], np.full(fresh.size, max(gap, level**0.5))])

@@ -47,6 +47,10 @@ class Rules:
 
     tree: float = 0.20
     leaves: float = 0.20
+    tree_of_few: float = 0.40
+    leaves_of_few: float = 0.20
+    """The shares of the tree and of its leaves, and those with at most three features."""
+
     moments: float = 0.15
     first_level: float = 12.0
     """The first level is counted so well that n / k rows stand this many deviations clear, if it can be."""
@@ -90,12 +94,13 @@ def make_plan(n: float, d: int, k: int, mu: float, rules: Rules = RULES) -> Plan
     learns = not few and power > rules.learn_at * np.sqrt(d)
     grows = power > rules.tree_at * k and (few or learns)
     passes = 2 if power > rules.second_pass_at * k * np.sqrt(d) else 1
+    tree, leaves = (rules.tree_of_few, rules.leaves_of_few) if few else (rules.tree, rules.leaves)
     mean = 0.0 if few and grows else float(np.clip(rules.mean_at * d / power**2, 0.03, 0.4))
     parts = {
         "mean": mean,
         "moments": rules.moments if learns else 0.0,
-        "tree": rules.tree if grows else 0.0,
-        "leaves": rules.leaves if grows else 0.0,
+        "tree": tree if grows else 0.0,
+        "leaves": leaves if grows else 0.0,
     }
     shares = {"count": COUNT_SHARE, "loss": LOSS_SHARE} | {
         name: int(SHARES * part) for name, part in parts.items()
@@ -105,7 +110,7 @@ def make_plan(n: float, d: int, k: int, mu: float, rules: Rules = RULES) -> Plan
     shares |= {f"pass {at}": int(left * weight) for at, weight in enumerate(weights, start=1)}
     shares[f"pass {passes}"] += SHARES - sum(shares.values())
     directions = d if few else min(d, 10)
-    levels = _levels(power * np.sqrt(rules.tree), directions) if grows else ()
+    levels = _levels(power * np.sqrt(tree), directions) if grows else ()
     portions = _portions(levels, shares["tree"], power, k, rules)
     return Plan(shares, levels, portions, directions, learns, passes)
 
