@@ -6,10 +6,10 @@ export PYTHONDONTWRITEBYTECODE :=
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format bench lock clean
+.PHONY: help demo test test-all lint format bench bench-accuracy lock clean
 
 help:  ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1  /p' Makefile | while read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1  /p' Makefile | while read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
 
 demo: .venv/.package  ## install, run the main job on generated data, say where the result lies
 	$(BIN)/python examples/demo.py
@@ -28,6 +28,9 @@ lint: .venv/.dev  ## ruff and mypy
 format: .venv/.dev  ## rewrite the sources in the house format
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
+
+bench-accuracy: .venv/.dev  ## print how accurate PrivateKMeans is beside other methods (about an hour)
+	$(ONE_THREAD) $(BIN)/python benchmarks/accuracy.py
 
 bench: .venv/.dev  ## print the speed figures
 	$(BIN)/python benchmarks/noise.py

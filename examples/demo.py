@@ -1,123 +1,110 @@
-"""Publish the average customer of a generated table, once with white noise and once with colored noise.
+"""Publish what kinds of customers a shop has: private K-means centroids with error bars.
 
-Both releases are truly (epsilon, delta)-differentially private, with the same public bounds and the same
-budget.  All that differs is the shape of the noise on the sum: a ball around the box of possible rows, or
-the ellipsoid of least trace around it.  The gain shown comes from features of different units; had every
-feature been scaled to the same range first, the two would be the same here.
+The table is made up.  Its clusters are released twice with the same bounds and the same budget, with colored
+and with white noise, and the errors of many releases are compared.
 """
 
-from fractions import Fraction
+import csv
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+from sklearn.cluster import KMeans
 
-from huemeans import Accountant, Budget, Domain, Guarantee, PrivacyUnit
-from huemeans.budget import scale_for
-from huemeans.discretization import Draws, largest_mu
-from huemeans.entropy import open_source
-from huemeans.lattice import RADIUS, Whitening
-from huemeans.noise import noisy_sum
+from huemeans import PrivateKMeans
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-EPSILON, DELTA, ROWS, REPEATS = 1.0, 1e-6, 2000, 200
-DOMAIN = Domain(
-    [0, 0, 18, 0], [200_000, 5_000, 100, 30], names=["income", "spending", "age", "visits per month"]
+ROWS, EPSILON, DELTA, REPEATS = 20_000, 1.0, 1e-6, 20
+BOUNDS = {
+    "income, thousand": (0, 200),
+    "spending, thousand": (0, 60),
+    "visits a month": (0, 30),
+    "deals a year": (0, 40),
+    "share bought online, %": (0, 100),
+    "returns a year": (0, 20),
+}
+KINDS = np.array(
+    [[32, 2, 3, 6, 25, 1.0], [55, 12, 8, 15, 40, 2.5], [90, 30, 6, 4, 65, 4.0], [70, 8, 2, 3, 85, 1.5]]
 )
 OUT = Path("out/demo")
 
 
 def customers(rng: np.random.Generator) -> np.ndarray:
-    """Make a table whose features differ in size and move together."""
-    wealth = rng.normal(size=ROWS)
-    return np.column_stack(
-        [
-            60_000 * np.exp(0.4 * wealth),
-            900 * np.exp(0.6 * wealth + 0.3 * rng.normal(size=ROWS)),
-            np.clip(45 + 4 * wealth + 12 * rng.normal(size=ROWS), 18, 100),
-            rng.poisson(4, ROWS),
-        ]
+    """Make four kinds of customers whose features differ in size and move together."""
+    kind = rng.choice(4, size=ROWS, p=[0.4, 0.3, 0.1, 0.2])
+    wealth = rng.normal(size=(ROWS, 1))
+    sway = wealth * [8, 2.5, 0.3, -0.5, 2, 0.2]
+    return KINDS[kind] + sway + rng.normal(size=(ROWS, 6)) * [6, 1.5, 1.2, 2, 7, 0.7]
+
+
+def fit(rows: np.ndarray, noise: str, seed: int) -> PrivateKMeans:
+    """Release four centroids."""
+    bounds = np.array(list(BOUNDS.values())).T
+    return PrivateKMeans(4, epsilon=EPSILON, delta=DELTA, bounds=bounds, noise=noise, random_state=seed).fit(
+        rows
     )
 
 
-def white(half_widths: np.ndarray) -> np.ndarray:
-    """Return the ball around a box, as {v : v' S^-1 v <= 1}."""
-    return np.eye(len(half_widths)) * (half_widths**2).sum()
+def excess_loss(rows: np.ndarray, noise: str, base: float) -> float:
+    """Return by how many percent releases lose more than non-private K-means, on average."""
+    losses = []
+    for seed in range(REPEATS):
+        centers = fit(rows, noise, seed).cluster_centers_
+        squares = ((rows[:, None] - centers) ** 2).sum(axis=2)
+        losses.append(squares.min(axis=1).sum())
+    return 100 * (float(np.mean(losses)) / base - 1)
 
 
-def colored(half_widths: np.ndarray) -> np.ndarray:
-    """Return the ellipsoid of least trace around a box."""
-    return np.diag(half_widths) * half_widths.sum()
+def write_table(model: PrivateKMeans, deviations: np.ndarray, path: Path) -> None:
+    """Write the centroids with the standard deviations of their noise."""
+    with path.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["size", *(f"{name}{end}" for name in BOUNDS for end in ("", " (sd of noise)"))])
+        for size, center, deviation in zip(
+            model.cluster_sizes_, model.cluster_centers_, deviations, strict=True
+        ):
+            cells = np.stack([center, deviation], axis=1).ravel()
+            table.writerow([round(float(size)), *(f"{float(cell):.4g}" for cell in cells)])
 
 
-def release_mean(rows: np.ndarray, shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a private mean in raw units and the standard deviation of its noise, both publishable."""
-    draws = Draws(5, Fraction(5, 2**40))
-    mu = largest_mu(EPSILON, DELTA, draws)
-    budget = Budget(mu, {"sum": 950_000, "count": 50_000})
-    accountant, bits = Accountant(budget.mu_squared, draws), open_source()
-    whitening = Whitening.from_shape(shape, DOMAIN.step, radius=1.0)
-    grid, kept = DOMAIN.to_grid(rows)
-    parts = {"sum": whitening.contribution(grid)[kept].sum(axis=0), "count": np.array([kept.sum() * RADIUS])}
-    noisy, scales = {}, {}
-    for part, total in parts.items():
-        scales[part] = scale_for(RADIUS**2, budget.part_squared(part))
-        noisy[part] = noisy_sum(
-            total,
-            part=part,
-            scale=scales[part],
-            sensitivity_squared=RADIUS**2,
-            accountant=accountant,
-            bits=bits,
-        )
-    count = max(noisy["count"][0] / RADIUS, 1.0)
-    mean = whitening.color(noisy["sum"]) / count
-    variance = (
-        np.diag(whitening.covariance(scales["sum"])) + mean**2 * (scales["count"] / RADIUS) ** 2
-    ) / count**2
-    return DOMAIN.to_raw(mean), np.sqrt(variance) * DOMAIN.step
-
-
-def plot(errors: dict[str, np.ndarray], path: Path) -> None:
-    """Draw the error of each feature, as a share of its public range, for both noises."""
-    figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
-    places = np.arange(DOMAIN.n_features)
-    for shift, (name, color) in zip((-0.2, 0.2), (("white", "#9aa0a6"), ("colored", "#c2410c")), strict=True):
-        share = 100 * errors[name] / (DOMAIN.upper - DOMAIN.lower)
-        bars = axes.bar(places + shift, share, 0.38, color=color, label=f"{name} noise")
-        axes.bar_label(bars, fmt="%.2g %%", fontsize=8, padding=2)
-    axes.set_yscale("log")
-    axes.set_xticks(places, DOMAIN.names)
-    axes.set_ylabel("typical error, % of public range")
-    axes.set_title(f"Average of {ROWS:,} customers at epsilon = {EPSILON:g}, delta = {DELTA:g}", fontsize=10)
-    axes.margins(y=0.15)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
+def draw(model: PrivateKMeans, deviations: np.ndarray, path: Path) -> None:
+    """Draw each feature's centroids with error bars, on its public range."""
+    figure, axes = plt.subplots(2, 3, figsize=(9, 4.8), layout="constrained")
+    order = np.argsort(model.cluster_centers_[:, 0])
+    colors = ["#1d4e89", "#00916e", "#e4572e", "#7b4b94"]
+    for axis, (name, (low, high)), feature in zip(axes.flat, BOUNDS.items(), range(6), strict=True):
+        for place, cluster in enumerate(order):
+            value, error = model.cluster_centers_[cluster, feature], 2 * deviations[cluster, feature]
+            axis.errorbar(value, place, xerr=error, fmt="o", color=colors[place], capsize=3, ms=6)
+        axis.set(xlim=(low, high), ylim=(-0.6, 3.6), yticks=[], title=name)
+        axis.spines[["top", "right", "left"]].set_visible(False)
+    figure.suptitle(
+        f"Four kinds of customers, epsilon {EPSILON:g}, delta {DELTA:g}; bars: two sd of the noise"
+    )
     figure.savefig(path, dpi=150)
 
 
 def main() -> None:
-    """Release, measure over many repetitions, draw and say where the picture lies."""
+    """Release, compare, write and say where the results lie."""
     rows = customers(np.random.default_rng(2024))
-    half_widths = (DOMAIN.upper - DOMAIN.lower) / 2
-    truth, errors = rows.mean(axis=0), {}
-    print(Guarantee("dp", EPSILON, DELTA, PrivacyUnit("add-remove")), end="\n\n")
-    for name, shape in (("white", white(half_widths)), ("colored", colored(half_widths))):
-        released = [release_mean(rows, shape) for _ in range(REPEATS)]
-        errors[name] = np.sqrt(np.mean([(mean - truth) ** 2 for mean, _ in released], axis=0))
-        mean, deviation = released[0]
-        print(f"one release with {name} noise (value +- standard deviation of the noise)")
-        for feature, value, bar in zip(DOMAIN.names, mean, deviation, strict=True):
-            print(f"  {feature:<18}{value:>12,.2f}  +- {bar:,.2f}")
-    print("\nThe gain comes from the different units of the features: colored noise needs no scaling first.")
-    print(f"error over {REPEATS} releases, white / colored:")
-    for feature, ratio in zip(DOMAIN.names, errors["white"] / errors["colored"], strict=True):
-        print(f"  {feature:<18}{ratio:>8.2f}")
+    base = KMeans(4, n_init=10, random_state=0).fit(rows).inertia_
+    model = fit(rows, "colored", 0)
+    deviations = np.sqrt(np.diagonal(model.noise_covariance_, axis1=1, axis2=2))
+    print(model.guarantee_, end="\n\n")
+    print("size  " + "".join(f"{name:>26}" for name in BOUNDS))
+    for cluster in np.argsort(-model.cluster_sizes_):
+        cells = zip(model.cluster_centers_[cluster], deviations[cluster], strict=True)
+        figures = "".join(f"{f'{value:.1f} ± {deviation:.2f}':>26}" for value, deviation in cells)
+        print(f"{model.cluster_sizes_[cluster]:<6.0f}{figures}")
+    print(f"\nloss above non-private K-means, mean of {REPEATS} releases:")
+    for noise in ("colored", "white"):
+        print(f"  {noise:<8}{excess_loss(rows, noise, base):6.2f} %")
     OUT.mkdir(parents=True, exist_ok=True)
-    plot(errors, OUT / "colored-vs-white.png")
-    print(f"\nThe picture lies in {(OUT / 'colored-vs-white.png').resolve()}")
+    write_table(model, deviations, OUT / "centroids.csv")
+    draw(model, deviations, OUT / "centroids.png")
+    print(f"\nThe results lie in {OUT.resolve()}: centroids.csv, centroids.png")
 
 
 if __name__ == "__main__":

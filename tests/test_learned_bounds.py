@@ -64,14 +64,14 @@ def test_a_row_adds_one_to_one_bin_of_each_feature():
 def test_thin_rows_show_in_wide_blocks_only():
     """Counts below the noise of a bin but not of a block are found, empty bins beside a dense one are not."""
     thin = np.concatenate([np.zeros(128), np.full(64, 1.0), np.zeros(64)])
-    assert not occupied(thin, 1.0, 1).any()
-    assert np.flatnonzero(occupied(thin, 1.0, 64)).tolist() == list(range(128, 192))
+    assert not occupied(thin, 1.0, 1, 0.01).any()
+    assert np.flatnonzero(occupied(thin, 1.0, 64, 0.01)).tolist() == list(range(128, 192))
     dense = np.zeros(256)
     dense[100] = 1e6
-    assert np.flatnonzero(occupied(dense, 1.0, 64)).tolist() == [100]
+    assert np.flatnonzero(occupied(dense, 1.0, 64, 0.01)).tolist() == [100]
 
 
 def test_noise_alone_is_rarely_taken_for_rows():
     """Of 500 empty histograms at most 25 show anything (5 expected by design; chance below 1e-9)."""
     rng = np.random.default_rng(0)
-    assert sum(occupied(rng.normal(size=256), 1.0, 64).any() for _ in range(500)) <= 25
+    assert sum(occupied(rng.normal(size=256), 1.0, 64, 0.01).any() for _ in range(500)) <= 25

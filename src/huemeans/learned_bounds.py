@@ -25,7 +25,7 @@ MOST_EXPONENT: Final = 40
 CELLS: Final = 256
 ROUNDS: Final = 3
 
-_FALSE_ALARM: Final = 0.01  # per feature and round, of taking empty bins for occupied ones
+_FALSE_ALARM: Final = 0.01  # a round, of taking any empty bin of any feature for an occupied one
 _WIDEST: Final = 64
 _POWERS: Final = MOST_EXPONENT - LEAST_EXPONENT + 1
 
@@ -86,8 +86,9 @@ def _power_edges() -> Floats:
 def _hull(counts: Floats, noise: float, edges: Floats, widest: int) -> tuple[Floats, Floats]:
     """Return, per feature, the borders of what is occupied; where nothing is, the whole or [-1, 1]."""
     low, high = edges[:, 0].copy(), edges[:, -1].copy()
+    alarm = _FALSE_ALARM / len(counts)
     for feature, row in enumerate(counts):
-        bins = np.flatnonzero(occupied(row, noise, widest))
+        bins = np.flatnonzero(occupied(row, noise, widest, alarm))
         if bins.size:
             low[feature], high[feature] = edges[feature, bins[0]], edges[feature, bins[-1] + 1]
         elif widest == 1:
@@ -95,14 +96,14 @@ def _hull(counts: Floats, noise: float, edges: Floats, widest: int) -> tuple[Flo
     return low, high
 
 
-def occupied(counts: Floats, noise: float, widest: int) -> NDArray[np.bool_]:
+def occupied(counts: Floats, noise: float, widest: int, false_alarm: float) -> NDArray[np.bool_]:
     """Tell which bins hold rows, by blocks of 1 to ``widest`` bins whose sum stands clear of the noise.
 
     Rows spread thinly show in wide blocks only.  What narrower blocks have shown is left out of wider ones,
     so that one dense bin does not make its neighbors look occupied.
     """
     found = np.zeros(len(counts), dtype=bool)
-    clear = -float(ndtri(_FALSE_ALARM / (2 * len(counts))))
+    clear = -float(ndtri(false_alarm / (2 * len(counts))))
     width = 1
     while width <= widest:
         starts = np.arange(0, len(counts), width)

@@ -102,8 +102,8 @@ class Fit:
         """Run all passes; with ``k_range`` the number of clusters is chosen on the private summary."""
         most = n_clusters if k_range is None else k_range[1]
         total = self._fold(Count())
-        [[count]], _ = self.mechanism.counts("count", total, self._part(COUNT_SHARE))
-        n = max(float(count), 1.0)
+        [[count]], noise = self.mechanism.counts("count", total, self._part(COUNT_SHARE))
+        n = max(float(count), 2 * noise, 1.0)  # too many rows shrink a mean, too few throw it out of the box
         mu = float(np.sqrt(float(self._part(1_000_000))))
         plan = make_plan(n, len(self.metric), most, mu)
         moments = self._moments(plan, n)

@@ -12,7 +12,7 @@ import numpy as np
 
 from huemeans.budget import SHARES
 
-COUNT_SHARE: Final = 5_000
+COUNT_SHARE: Final = 10_000
 """Spent on the noisy row count, before the plan is made."""
 
 LOSS_SHARE: Final = 10_000

@@ -19,10 +19,12 @@ def run(script, cwd):
 
 
 def test_the_demo_says_what_it_promises_and_where_its_picture_lies(tmp_path):
-    """The guarantee is printed first, colored noise wins, and the picture exists."""
+    """The guarantee is printed first, and table and picture lie where the last line says."""
     out = run("examples/demo.py", tmp_path)
     assert out.startswith("(epsilon=1, delta=1e-06)-differential privacy")
-    assert Path(out.splitlines()[-1].removeprefix("The picture lies in ")).stat().st_size > 10_000
+    folder = Path(out.splitlines()[-1].removeprefix("The results lie in ").split(":")[0])
+    assert len((folder / "centroids.csv").read_text().splitlines()) == 5
+    assert (folder / "centroids.png").stat().st_size > 10_000
 
 
 def test_the_speed_benchmark_prints_its_figure_and_target(tmp_path):
