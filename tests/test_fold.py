@@ -49,7 +49,7 @@ def states(seed=0):
         "moments": MomentSums(np.zeros(D, dtype=np.int64), whitening),
         "level": Level(box, 6, nodes),
         "leaves": LeafSums(box, 6, nodes, rng.integers(-1000, 1000, size=(len(nodes), D)), whitening),
-        "lloyd": Lloyd(references, assignment, whitening),
+        "lloyd": Lloyd(references, assignment, whitening, rng.uniform(0.2, 5, size=len(references))),
         "loss": Loss(centers, assignment, METRIC, 1e4),
     }
 
@@ -84,7 +84,7 @@ def test_rows_that_tie_between_two_centroids_do_not_move_each_other():
     whitening = Whitening.from_shape(np.eye(D), METRIC, 1.0)
     centers = np.zeros((2, D))
     centers[:, 0] = [-1000, 1000]
-    state = Lloyd(centers.astype(np.int64), Assignment(centers, METRIC), whitening)
+    state = Lloyd(centers.astype(np.int64), Assignment(centers, METRIC), whitening, np.ones(2))
     rows = np.zeros((501, D), dtype=np.int32)
     rows[:, 1:] = np.random.default_rng(0).integers(-GRID_HALF, GRID_HALF, size=(501, D - 1))
     full = fold(rows, state)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from huemeans import InvalidArgument
-from huemeans.persons import content_hash, limited_rows
+from huemeans.persons import content_hash, limited_rows, person_codes
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(500, 3))
@@ -50,3 +50,46 @@ def test_a_wrong_length_is_refused():
     """One entry per row, or an error that counts nothing."""
     with pytest.raises(InvalidArgument, match=r"^person=<another length>"):
         limited_rows(TABLE, PERSON[:-1], 2)
+
+
+def groups(person):
+    """Return which entries are told to be one person, as a set of sets of positions."""
+    code, present = person_codes(person)
+    return {frozenset(np.flatnonzero(code == one).tolist()) for one in set(code[present].tolist())}
+
+
+@pytest.mark.parametrize(
+    "person",
+    [
+        np.array(["a", None, "b", "a", float("nan")], dtype=object),
+        ["a", None, "b", "a", np.datetime64("NaT")],
+        [1, None, 2, 1.0, np.float64("nan")],
+        np.array([1, np.nan, 2, 1, np.nan]),
+        np.ma.MaskedArray(["a", "b", "b", "a", "a"], mask=[0, 1, 0, 0, 1]),
+        np.ma.MaskedArray([2**53, 7, 2**53 + 1, 2**53, 7], mask=[0, 1, 0, 0, 1]),
+        [2**53, None, 2**53 + 1, 2**53, None],
+        [(2, "a"), None, ("2", "a"), (2, "a"), None],
+    ],
+)
+def test_a_row_without_a_person_is_left_out_and_no_two_persons_are_merged(person):
+    """Nothing is converted, sorted or compared in a way that depends on other entries."""
+    assert groups(person) == {frozenset({0, 3}), frozenset({2})}
+    kept = as_set(limited_rows(TABLE[:5], person, 1))
+    assert len(kept) == 2
+    assert kept <= as_set(TABLE[[0, 2, 3]])
+
+
+def test_names_that_cannot_be_sorted_are_no_error():
+    """Persons of several types are told apart, and 7 is "7" to nobody."""
+    assert len(groups([7, "7", b"7", 7.0, (7,)])) == 4
+
+
+def test_removing_a_person_among_missing_ones_changes_no_others():
+    """Missing entries are left out each by itself: whoever leaves moves nobody else's rows."""
+    person = PERSON.astype(object)
+    person[::5] = np.nan
+    person[1::50] = None
+    full, others = as_set(limited_rows(TABLE, person, 1)), np.array([who != 7 for who in person])
+    without = as_set(limited_rows(TABLE[others], person[others], 1))
+    assert without <= full
+    assert len(full - without) == 1

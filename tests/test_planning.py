@@ -25,7 +25,7 @@ def test_the_parts_of_every_plan_add_up(d):
         assert min(plan.shares.values()) >= 0
         assert sum(plan.level_shares) <= plan.shares["tree"]
         assert len(plan.level_shares) == len(plan.levels)
-        assert plan.passes in (1, 2)
+        assert 1 <= plan.passes <= 6
         assert list(plan.levels) == sorted(set(plan.levels))
 
 
@@ -34,7 +34,7 @@ def test_little_data_gets_one_honest_pass_and_much_data_a_tree():
     poor, rich = make_plan(100, 10, 3, 0.03), make_plan(10**6, 10, 3, 0.3)
     assert (poor.levels, poor.passes, poor.shares["tree"]) == ((), 1, 0)
     assert len(rich.levels) >= 3
-    assert rich.passes == 2
+    assert rich.passes == 6
 
 
 @pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 15), (28, 8), (1000, 300)])
@@ -42,4 +42,4 @@ def test_draws_are_capped_whatever_the_tree_does(d, k):
     """Cells of a level, leaves and their sums stay within the cap that the guarantee is charged for."""
     assert most_nodes(d) >= 64
     assert most_draws(d, k) >= 6 * most_nodes(d) * (1 + d)
-    assert most_draws(d, k) < 3 * 10**6
+    assert most_draws(d, k) < 4 * 10**6

@@ -81,7 +81,8 @@ def real_array(name: str, value: ArrayLike, *, found: str | None = None) -> NDAr
 def any_array(name: str, value: ArrayLike) -> NDArray[Any]:
     """Return ``value`` as an array, masked cells as NaN; a ragged list is refused without its sizes."""
     if isinstance(value, np.ma.MaskedArray):
-        return np.asarray(np.ma.filled(value.astype(np.float64), np.nan))
+        numeric = value.dtype.kind in "fiub"
+        return np.asarray(np.ma.filled(value.astype(np.float64), np.nan) if numeric else value.data)
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, OverflowError):
@@ -93,7 +94,8 @@ def any_array(name: str, value: ArrayLike) -> NDArray[Any]:
 
 def table(name: str, value: ArrayLike, *, finite: bool = False) -> NDArray[np.float64]:
     """Return rows as float64 (n, d), or raise; the message holds neither a value nor the number of rows."""
-    array = any_array(name, value)
+    array = _numbers(value) if isinstance(value, list | tuple) else any_array(name, value)
+    array = any_array(name, value) if array is None else array
     if array.dtype.kind not in "fiub":
         refuse(name, f"<table of {kind_of(array)}>", "a numeric dtype", "Encode words as numbers")
     if array.ndim != 2 or not array.shape[1]:  # noqa: PLR2004
@@ -103,6 +105,14 @@ def table(name: str, value: ArrayLike, *, finite: bool = False) -> NDArray[np.fl
     if finite and not np.isfinite(rows).all():
         refuse(name, "<table with NaN or infinity>", "finite numbers", "Drop or fill such cells first")
     return rows
+
+
+def _numbers(value: ArrayLike) -> NDArray[np.float64] | None:
+    """Return a list of rows as numbers, whatever types numpy would choose for it; None becomes NaN."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def kind_of(array: NDArray[Any]) -> str:

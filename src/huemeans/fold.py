@@ -26,6 +26,9 @@ Integers = NDArray[np.int64]
 CHUNK: Final = 16384
 """Rows that are looked at together: few enough to stay in the cache, and for float64 sums to be exact."""
 
+MOST_CELLS: Final = 2**21
+"""Numbers that are looked at together: with many features, fewer rows."""
+
 _GRID_BITS: Final = 19
 _EXACT_BITS: Final = 52
 _BOX_BITS: Final = 36
@@ -48,8 +51,9 @@ class State(Protocol):
 def fold(grid: NDArray[np.int32], state: State) -> Integers:
     """Return the exact sums of a batch of grid rows, shape ``state.shape``."""
     total = np.zeros(state.shape, dtype=np.int64)
-    for start in range(0, len(grid), CHUNK):
-        cells, vectors = state.place(grid[start : start + CHUNK])
+    chunk = max(1, min(CHUNK, MOST_CELLS // state.shape[1]))
+    for start in range(0, len(grid), chunk):
+        cells, vectors = state.place(grid[start : start + chunk])
         inside = cells >= 0
         if not inside.all():
             cells, vectors = cells[inside], vectors[inside]
@@ -144,7 +148,7 @@ class Box:
 
     @cached_property
     def _projection(self) -> Floats:
-        """Integer rows that take an offset to [-2^39, 2^39) across the box."""
+        """Integer rows that take an offset to [-2^35, 2^35) across the box."""
         scaled = self.directions * self.metric / self.half_widths[:, None] * 2.0 ** (_BOX_BITS - 1)
         room = 2.0 ** (_EXACT_BITS - _GRID_BITS - 1) / np.abs(scaled).sum(axis=1)
         return np.asarray(np.rint(scaled * np.minimum(1.0, room)[:, None]))
@@ -224,7 +228,7 @@ class Assignment:
     def __init__(self, centers: Floats, metric: Floats) -> None:
         slopes = centers * metric**2
         room = _EXACT_BITS - _GRID_BITS - int(np.ceil(np.log2(centers.shape[1]))) - 1
-        scale = 2.0 ** np.floor(room - np.log2(max(np.abs(slopes).max(), np.finfo(np.float64).tiny)))
+        scale = 2.0 ** np.floor(room - np.log2(max(np.abs(slopes).max(), 1e-200)))
         self._slopes = np.rint(slopes * scale)
         self._levels = np.rint((slopes * centers).sum(axis=1) * scale / 2)
 
@@ -243,6 +247,8 @@ class Lloyd:
 
     assignment: Assignment
     whitening: Whitening
+    zooms: Floats
+    """(K,): the factor by which the clip region about each centroid is drawn smaller."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -252,7 +258,7 @@ class Lloyd:
     def place(self, grid: NDArray[np.int32]) -> tuple[Integers, Integers]:
         """Send a row's offset to its nearest centroid."""
         labels = self.assignment.labels(grid)
-        offsets = self.whitening.contribution(grid - self.references[labels])
+        offsets = self.whitening.contribution(grid - self.references[labels], self.zooms[labels, None])
         return labels, np.column_stack([np.full(len(grid), RADIUS, dtype=np.int64), offsets])
 
 
@@ -278,7 +284,7 @@ class Loss:
         square = np.zeros(len(grid))
         for j, length in enumerate(self.metric):
             square += ((grid[:, j] - self.centers[labels, j]) * length) ** 2
-        added = np.trunc(np.clip(square / self.cap, 0.0, 1.0) * RADIUS).astype(np.int64)
+        added = np.trunc(np.minimum(square / self.cap, 1.0) * RADIUS).astype(np.int64)
         return np.zeros(len(grid), dtype=np.int64), added[:, None]
 
 

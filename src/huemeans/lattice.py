@@ -34,6 +34,7 @@ MOST_ROWS: Final = 2**36
 
 _EXACT: Final = 2**52
 _MOST_SHIFT: Final = 52
+_MOST_ENTRY: Final = 2.0**60
 _MOST_SPREAD: Final = 2.0**-24  # times d: with it W keeps full rank after rounding, for every d < 2048
 _RADIUS_BITS: Final = 26
 
@@ -89,15 +90,16 @@ class Whitening:
         """The matrix that takes whitened lattice steps back to grid steps."""
         return np.linalg.inv(self.matrix.astype(np.float64)) * 2.0**self.shift
 
-    def contribution(self, offsets: ArrayLike) -> Integers:
+    def contribution(self, offsets: ArrayLike, zoom: ArrayLike = 1.0) -> Integers:
         """Map integer offsets (n, d) to clipped whitened rows (n, d), each of squared length <= RADIUS^2.
 
         A row with anything but whole numbers within MOST_OFFSET, which no grid makes, contributes zero.
+        ``zoom`` is a scalar, or (n, 1): the factor by which each row's clip region is drawn smaller.
         """
         x = np.asarray(offsets, dtype=np.float64)
         valid = ((np.abs(x) <= MOST_OFFSET) & (np.trunc(x) == x)).all(axis=1, keepdims=True)
         z = np.where(valid, x, 0.0) @ self.matrix.T.astype(np.float64)
-        return clipped(np.trunc(z * 2.0**-self.shift))
+        return clipped(np.trunc(z * (2.0**-self.shift * np.asarray(zoom))))
 
     def color(self, whitened: ArrayLike) -> NDArray[np.float64]:
         """Take whitened sums or noise, shape (..., d), back to grid steps: post-processing."""
@@ -109,12 +111,12 @@ class Whitening:
 
 
 def clipped(z: NDArray[np.float64]) -> Integers:
-    """Shorten each integer row to length RADIUS at most; rows with an entry beyond 2^52 become zero.
+    """Shorten each integer row to length RADIUS at most; rows with an entry beyond 2^60 become zero.
 
     A row that is too long is first halved until its entries fit (so that its squares do), then scaled by
     correctly rounded single operations on that row, rounded towards zero, and measured in int64.
     """
-    z = np.where((np.abs(z) <= _EXACT).all(axis=1, keepdims=True), z, 0.0)
+    z = np.where((np.abs(z) <= _MOST_ENTRY).all(axis=1, keepdims=True), z, 0.0)
     _, exponent = np.frexp(np.abs(z).max(axis=1, initial=0.0))
     halvings = np.maximum(exponent - _RADIUS_BITS, 0)
     z = np.trunc(np.ldexp(z, -halvings[:, None]))

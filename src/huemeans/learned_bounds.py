@@ -2,7 +2,8 @@
 
 Round 1 counts, per feature, the signed powers of two in a public window, and goes one power further on
 either side, where a thin tail may lie below the noise; rounds 2 and 3 count 256 equal
-cells on the bounds so far.  Each time the bounds are the hull of what stands clear of the noise.
+cells on the bounds so far.  Each time the bounds are the hull of what stands clear of the noise, as single
+bins, as blocks of bins or as a whole tail; what makes them less than four times narrower is left.
 The number of rounds is fixed, and whatever the counts say, the result is an interval of positive width:
 a feature at 1000 to 1001 ends about as tight as one at 0 to 1.
 """
@@ -27,6 +28,8 @@ ROUNDS: Final = 3
 
 _FALSE_ALARM: Final = 0.01  # a round, of taking any empty bin of any feature for an occupied one
 _WIDEST: Final = 64
+_TAIL: Final = 2.5  # deviations of its noise that all of a tail may hold and still be cut off
+_GAIN: Final = 4  # how many times narrower bounds must become, or they stay: a tail may hide in the noise
 _POWERS: Final = MOST_EXPONENT - LEAST_EXPONENT + 1
 
 
@@ -46,8 +49,9 @@ def learn_bounds(rows: Floats, mechanism: Mechanism, mu_squared: Fraction) -> tu
         edges = low[:, None] + (high - low)[:, None] * np.arange(CELLS + 1) / CELLS
         counts, noise = mechanism.histograms("bounds", cell_counts(rows, low, high), share)
         half = (high - low) / CELLS / 2
-        low, high = _hull(counts, noise, edges, _WIDEST)
-        low, high = low - half, high + half
+        left, right = _hull(counts, noise, edges, _WIDEST)
+        worth = (right - left) * _GAIN < high - low
+        low, high = np.where(worth, left - half, low), np.where(worth, right + half, high)
     return low, high
 
 
@@ -90,10 +94,19 @@ def _hull(counts: Floats, noise: float, edges: Floats, widest: int) -> tuple[Flo
     for feature, row in enumerate(counts):
         bins = np.flatnonzero(occupied(row, noise, widest, alarm))
         if bins.size:
-            low[feature], high[feature] = edges[feature, bins[0]], edges[feature, bins[-1] + 1]
+            first = _with_tail(row, int(bins[0]), noise)
+            last = len(row) - 1 - _with_tail(row[::-1], len(row) - 1 - int(bins[-1]), noise)
+            low[feature], high[feature] = edges[feature, first], edges[feature, last + 1]
         elif widest == 1:
             low[feature], high[feature] = -1.0, 1.0
     return low, high
+
+
+def _with_tail(counts: Floats, first: int, noise: float) -> int:
+    """Return the last bin up to ``first`` before which all bins together stay within the noise."""
+    sizes = np.arange(first + 1)
+    clear = np.cumsum(counts[: first + 1]) - counts[: first + 1] > _TAIL * noise * np.sqrt(sizes)
+    return int(np.flatnonzero(~clear)[-1])
 
 
 def occupied(counts: Floats, noise: float, widest: int, false_alarm: float) -> NDArray[np.bool_]:

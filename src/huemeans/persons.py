@@ -4,7 +4,9 @@ Which rows of a person are kept depends on that person's rows alone, and on noth
 that come first by a fixed hash.  So removing a person removes just those rows, whatever their order or place.
 """
 
-from typing import Final
+from collections.abc import Iterable
+from numbers import Number
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,16 +18,66 @@ _MIX: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 def limited_rows(table: NDArray[np.float64], person: ArrayLike, most: int) -> NDArray[np.float64]:
-    """Return the rows of ``table`` (n, d) with at most ``most`` of each person."""
-    who = checks.any_array("person", person)
-    if who.shape != table.shape[:1]:
+    """Return the rows of ``table`` (n, d) with at most ``most`` of each person.
+
+    A row without a person (None, NaN, NaT, masked) is left out, by itself.
+    """
+    code, present = person_codes(person)
+    if code.shape != table.shape[:1]:
         checks.refuse("person", "<another length>", "one entry per row", "Say whose each row is")
-    _, code = np.unique(who, return_inverse=True)
+    table, code = table[present], code[present]
     order = np.lexsort((content_hash(table), code))
     sorted_code = code[order]
     starts = np.flatnonzero(np.diff(sorted_code, prepend=-1))
     rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
     return table[np.sort(order[rank < most])]
+
+
+def person_codes(person: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return a number for each person, equal for equal entries, and which entries are there at all.
+
+    Whether two entries are one person depends on these two alone: everything that numpy would convert
+    because of other entries is compared as Python's own objects are.
+    """
+    values, present = _entries(person)
+    code = np.full(values.shape, -1, dtype=np.intp)
+    if values.dtype.kind == "O":
+        seen: dict[str, int] = {}
+        code[present] = [seen.setdefault(_name(value), len(seen)) for value in values[present]]
+    else:
+        code[present] = np.unique(values[present], return_inverse=True)[1]
+    return code, present
+
+
+def _entries(person: ArrayLike) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the entries, (n,), as they are, and which are present."""
+    masked = np.ma.getmaskarray(person) if isinstance(person, np.ma.MaskedArray) else False
+    if isinstance(person, np.ndarray) and person.dtype.kind != "O":
+        values = np.asarray(person)
+    else:
+        given = person.to_pylist() if hasattr(person, "to_pylist") else person
+        listed = list(given) if isinstance(given, Iterable) else []
+        values = np.empty(len(listed), dtype=object)
+        for at, value in enumerate(listed):
+            values[at] = value
+    missing = (
+        [_is_missing(value) for value in values] if values.dtype.kind == "O" else np.not_equal(values, values)
+    )
+    return values, ~(np.asarray(missing, dtype=bool) | masked)
+
+
+def _is_missing(value: object) -> bool:
+    itself: Any = value
+    unequal = isinstance(value, Number | np.datetime64) and bool(np.not_equal(itself, itself))
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or unequal
+
+
+def _name(value: object) -> str:
+    """Return a text that two entries share if they are one person: 7 and 7.0, but not 7 and "7"."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        value = int(value)
+    kind = "number" if isinstance(value, int | float | np.integer | np.floating) else type(value).__name__
+    return f"{kind}:{value}"
 
 
 def content_hash(table: NDArray[np.float64]) -> NDArray[np.uint64]:

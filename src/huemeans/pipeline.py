@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
+from sklearn.metrics import pairwise_distances_argmin_min
 
 from huemeans.clip_shape import ClipShape
 from huemeans.domain import GRID_HALF
@@ -30,10 +31,11 @@ from huemeans.fold import (
     State,
     fold,
 )
-from huemeans.lattice import Whitening
+from huemeans.lattice import RADIUS, Whitening
 from huemeans.mechanism import Mechanism
 from huemeans.planning import COUNT_SHARE, Plan, make_plan, most_nodes
-from huemeans.summary import Leaves, Moments, Tree, box_along, elbow, sample, shrunk
+from huemeans.summary import Leaves, Moments, box_along, cell_means, elbow, guess_clusters, sample, shrunk
+from huemeans.tree import Tree
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -42,7 +44,9 @@ Clip = Callable[[Floats, float, float], ClipShape]
 SAMPLE: Final = 20_000
 _STARTS: Final = 10
 _CURVE_SAMPLE: Final = 4_000
-_FALSE_LEAVES: Final = 0.3  # empty cells a level that are taken for leaves
+_CLEAR: Final = 2.0  # deviations of its noise that a leaf's count must have for its mean to be measured
+_REACH: Final = 2.5  # half-width of the tree's box along a learned direction, in deviations
+_INSIDE: Final = 1 - 1e-9
 _SPLIT: Final = 6.0  # deviations of the next level's noise that a count must stand clear to be split
 _COUNT_WEIGHT: Final = 0.2  # rho / s: how far means are expected to lie from their reference
 
@@ -61,7 +65,7 @@ class Clusters:
     """(K, d): sums of clipped offsets, grid steps."""
 
     sum_covariance: Floats
-    """(d, d), of each sum."""
+    """(K, d, d), of each sum."""
 
     centers: Floats
     """(K, d), grid steps: references moved by shrunken means, within the domain."""
@@ -107,15 +111,17 @@ class Fit:
         mu = float(np.sqrt(float(self._part(1_000_000))))
         plan = make_plan(n, len(self.metric), most, mu)
         moments = self._moments(plan, n)
-        box = self._box(plan, moments)
-        leaves = self._leaves(plan, box, moments)
+        box, deviations = self._box(plan, moments)
+        leaves = self._leaves(plan, box, deviations, moments)
         points = sample(leaves, box, self._residual_root(moments, box), SAMPLE, self.rng)
         curve = {} if k_range is None else self._curve(points, k_range)
         k = n_clusters if k_range is None else elbow(curve, len(box.directions))
-        clusters, second = self._start(points, box, k, n)
+        centers = self._start(points, box, k)
+        about = points + box.center * self.metric
         for number in range(1, plan.passes + 1):
-            clusters = self._pass(plan, f"pass {number}", clusters.centers, second, n)
-        loss, cap = self._loss(plan, clusters.centers, points, box, n)
+            clusters = self._pass(plan, f"pass {number}", centers, about, n)
+            centers = clusters.centers
+        loss, cap = self._loss(plan, centers, about, n)
         return Released(n, plan, box, leaves, points, curve, clusters, loss, cap)
 
     @property
@@ -145,56 +151,76 @@ class Fit:
             sums, scale = self.mechanism.products(
                 "moments", self._fold(state)[0], first == second, self._part(plan.shares["moments"])
             )
-            unit = (clip / MOMENT_RADIUS) ** 2 / n
-            covariance = np.zeros((d, d))
-            covariance[first, second] = covariance[second, first] = sums * unit
-            noise = scale * unit * np.sqrt(2 * d)
+            whitened = np.zeros((d, d))
+            whitened[first, second] = whitened[second, first] = sums / n
+            color = whitening.inverse * self.metric[:, None] * (RADIUS / MOMENT_RADIUS)
+            covariance = np.asarray(color @ whitened @ color.T)
+            noise = scale / n * np.sqrt(2 * d) * np.linalg.norm(color, 2) ** 2
         return Moments(mean, covariance, float(noise))
 
-    def _box(self, plan: Plan, moments: Moments) -> Box:
-        """Lay the tree's box along learned directions, or along the sides of the domain."""
-        half = self._half
-        center = np.rint(moments.mean).astype(np.int64)
-        directions, widths = np.eye(len(half))[:1], half[:1] / np.sqrt(2)
-        if plan.levels and not plan.learns_directions:
-            directions, widths = np.eye(len(half)), half
-            center = np.zeros(len(half), dtype=np.int64)
-        elif plan.levels:
-            found, variances = moments.principal(plan.directions)
-            if len(found):
-                directions = found
-                widths = np.minimum(2.5 * np.sqrt(variances), np.abs(found) @ half)
-        return box_along(center, directions, widths, self.metric, max(plan.levels, default=1))
+    def _box(self, plan: Plan, moments: Moments) -> tuple[Box, Floats]:
+        """Lay the tree's box along learned directions, or along the sides of the domain.
 
-    def _leaves(self, plan: Plan, box: Box, moments: Moments) -> Leaves:
-        """Grow the tree and measure the sums of its leaves."""
-        kept = self._grow(plan, box).kept(_FALSE_LEAVES)
-        if not kept:
-            middle, width = box.cells(np.zeros(1, dtype=np.int64), 0)
-            return Leaves(middle, width[None], np.ones(1), np.zeros((1, len(self.metric))))
+        Returns it with the deviation of the rows along each side: infinite where rows are thought of as even.
+        """
+        half, depth = self._half, max(plan.levels, default=1)
+        if plan.few:
+            box = box_along(np.zeros(len(half), dtype=np.int64), np.eye(len(half)), half, self.metric, depth)
+            return box, np.full(len(half), np.inf)
+        directions, variances = np.eye(len(half))[:1], moments.spread()[:1, 0]
+        if plan.learns_directions:
+            found, clear = moments.principal(plan.directions)
+            if len(found):
+                directions, variances = found, clear
+        deviations = np.sqrt(variances)
+        widths = np.minimum(_REACH * deviations, np.abs(directions) @ half)
+        return box_along(
+            np.rint(moments.mean).astype(np.int64), directions, widths, self.metric, depth
+        ), deviations
+
+    def _leaves(self, plan: Plan, box: Box, deviations: Floats, moments: Moments) -> Leaves:
+        """Grow the tree and measure the sums of those leaves that stand clear of the noise."""
         residual = self._outside(box) @ moments.spread() @ self._outside(box)
-        states, placed = [], []
-        for level, keys, _ in kept:
+        states, sides, counts, measured = [], [], [], []
+        for level, keys, mass, clear in self._grow(plan, box):
             middle, width = box.cells(keys, level)
+            low, high = middle - width, middle + width
+            gaussian = np.isfinite(deviations)
+            low[:, gaussian] = np.where(low <= -box.half_widths * _INSIDE, -np.inf, low)[:, gaussian]
+            high[:, gaussian] = np.where(high >= box.half_widths * _INSIDE, np.inf, high)[:, gaussian]
+            expected = cell_means(low, high, deviations)[clear]
             second = box.directions.T * (width**2 / 3) @ box.directions + residual
             region = self.clip(second, 0.02, 4 * float(np.linalg.norm(self._half)))
             whitening = Whitening.from_shape(region.shape, self.metric, region.radius)
-            references = np.rint(middle @ box.directions / self.metric + box.center)
+            references = np.rint(expected @ box.directions / self.metric + box.center)
             references = np.clip(references, -GRID_HALF, GRID_HALF).astype(np.int64)
-            states.append(LeafSums(box, level, keys, references, whitening))
-            placed.append((middle, np.broadcast_to(width, middle.shape)))
-        # a row lies in one leaf of one level: all leaves are one release of one vector a row
-        total = np.vstack([self._fold(state) for state in states])
-        sums, scale = self.mechanism.sums("leaves", total, self._part(plan.shares["leaves"]))
-        counts = np.concatenate([found for _, _, found in kept])
-        steps = shrunk(sums / counts[:, None] / scale, 1 / counts**2) * scale
-        pieces = np.split(steps, np.cumsum([len(state.nodes) for state in states])[:-1])
-        offsets = [s.whitening.color(piece) * self.metric for s, piece in zip(states, pieces, strict=True)]
-        middles, widths = (np.vstack(side) for side in zip(*placed, strict=True))
-        return Leaves(middles, widths, counts, np.vstack(offsets))
+            states += [LeafSums(box, level, keys[clear], references, whitening)] if clear.any() else []
+            sides.append((low, high))
+            counts.append(mass)
+            measured.append(clear)
+        low, high = (np.vstack(side) for side in zip(*sides, strict=True))
+        mass, clear = np.concatenate(counts), np.concatenate(measured)
+        offsets = np.zeros((len(mass), len(self.metric)))
+        if states:
+            offsets[clear] = self._offsets(states, mass[clear], self._part(plan.shares["leaves"]))
+        return Leaves(low, high, deviations, mass, offsets)
 
-    def _grow(self, plan: Plan, box: Box) -> Tree:
-        tree = Tree(box, np.zeros(1, dtype=np.int64))
+    def _offsets(self, states: list[LeafSums], counts: Floats, share: Fraction) -> Floats:
+        """Measure how far the means of leaves lie from what was expected, in metric coordinates, shrunk.
+
+        A row lies in one leaf of one level: all leaves are one release of one vector a row.
+        """
+        total = np.vstack([self._fold(state) for state in states])
+        sums, scale = self.mechanism.sums("leaves", total, share)
+        safe = np.maximum(counts, 1.0)
+        steps = shrunk(sums / safe[:, None] / scale, 1 / safe**2) * scale
+        pieces = np.split(steps, np.cumsum([len(state.nodes) for state in states])[:-1])
+        colored = [s.whitening.color(piece) * self.metric for s, piece in zip(states, pieces, strict=True)]
+        return np.asarray(np.vstack(colored))
+
+    def _grow(self, plan: Plan, box: Box) -> list[tuple[int, Integers, Floats, NDArray[np.bool_]]]:
+        """Grow the tree; return by levels its leaves: keys, numbers of rows, which stand clear of noise."""
+        tree = Tree(box)
         for at, level in enumerate(plan.levels):
             keys = tree.children(level)
             if not len(keys):
@@ -205,54 +231,51 @@ class Fit:
             following = 0.0 if last else noise * np.sqrt(plan.level_shares[at] / plan.level_shares[at + 1])
             room = 0 if last else most_nodes(len(self.metric)) >> (plan.levels[at + 1] - level)
             tree.grow(level, keys, counts, noise, (_SPLIT * following, room))
-        return tree
+        root = np.zeros(1, dtype=np.int64)
+        return tree.leaves(_CLEAR) or [(0, root, np.ones(1), np.zeros(1, dtype=bool))]
 
-    def _start(self, points: Floats, box: Box, k: int, n: float) -> tuple[Clusters, Floats]:
-        """Run K-means on the private sample; return its clusters and the pooled second moment within them."""
+    def _start(self, points: Floats, box: Box, k: int) -> Floats:
+        """Run K-means on the private sample; return its centroids in grid steps."""
         start = KMeans(k, n_init=_STARTS, random_state=int(self.rng.integers(2**31))).fit(points)
-        within = points - start.cluster_centers_[start.labels_]
-        centers = start.cluster_centers_ / self.metric + box.center
-        counts = np.bincount(start.labels_, minlength=k) / len(points) * n
-        nothing = np.zeros_like(centers)
-        clusters = Clusters(centers, counts, np.inf, nothing, np.diag(np.inf + nothing[0]), centers)
-        return clusters, within.T @ within / len(points)
+        centers: Floats = start.cluster_centers_ / self.metric + box.center
+        return np.clip(centers, -GRID_HALF, GRID_HALF)
 
-    def _pass(self, plan: Plan, part: str, centers: Floats, second: Floats, n: float) -> Clusters:
+    def _pass(self, plan: Plan, part: str, centers: Floats, points: Floats, n: float) -> Clusters:
         """Run one colored Lloyd pass about published centroids.
 
         With s the size of the clip region, count and sum share mu_t^2 as rho : s, which minimizes
         (s + rho)^2 / mu_t^2.
         """
-        d, k = centers.shape[1], len(centers)
+        k, d = centers.shape
         share = self._part(plan.shares[part])
-        centers = np.clip(centers, -GRID_HALF, GRID_HALF)
         mu = float(np.sqrt(float(share)))
+        guess = guess_clusters(points, centers * self.metric, n)
         clipped = float(np.clip(np.sqrt(d) / (mu * max(n / k, 1.0)), 0.005, 0.2))
-        region = self.clip(second, clipped, 2 * float(np.linalg.norm(self._half)))
+        region = self.clip(guess.second, clipped, 2 * float(np.linalg.norm(self._half)))
         whitening = Whitening.from_shape(region.shape, self.metric, region.radius)
         references = np.rint(centers).astype(np.int64)
-        total = self._fold(Lloyd(references, Assignment(centers, self.metric), whitening))
+        zooms = guess.scale / guess.scales
+        total = self._fold(Lloyd(references, Assignment(centers, self.metric), whitening, zooms))
         count_share = share * round(1000 * _COUNT_WEIGHT / (1 + _COUNT_WEIGHT)) / 1000
         counts, count_noise = self.mechanism.counts(part, total[:, 0], count_share)
         sums, scale = self.mechanism.sums(part, total[:, 1:], share - count_share)
-        known = counts > 2 * count_noise
-        safe = np.where(known, counts, 1.0)
-        steps = shrunk(sums / safe[:, None] / scale, 1 / safe**2) * scale
-        moved = np.where(known[:, None], references + whitening.color(steps), centers)
+        precision = np.array([1 / (0.5 * guess.counts + 1) ** 2, np.full(k, 1 / count_noise**2)])
+        known = np.maximum((precision * [guess.counts, counts]).sum(axis=0) / precision.sum(axis=0), 1.0)
+        steps = shrunk(sums / known[:, None] / scale, 1 / known**2) * scale
+        moved = references + whitening.color(steps) / zooms[:, None]
         return Clusters(
             references.astype(np.float64),
             counts,
             count_noise,
-            whitening.color(sums),
-            whitening.covariance(scale),
+            whitening.color(sums) / zooms[:, None],
+            whitening.covariance(scale) / zooms[:, None, None] ** 2,
             np.clip(moved, -GRID_HALF, GRID_HALF),
         )
 
-    def _loss(self, plan: Plan, centers: Floats, points: Floats, box: Box, n: float) -> tuple[float, float]:
+    def _loss(self, plan: Plan, centers: Floats, points: Floats, n: float) -> tuple[float, float]:
         """Release the mean squared distance to the nearest centroid, each row's clipped at a public cap."""
-        placed = points / self.metric + box.center
-        nearest = (((placed[:, None, :] - centers) * self.metric) ** 2).sum(axis=2).min(axis=1)
-        cap = 3 * float(np.quantile(nearest, 0.99))
+        nearest = pairwise_distances_argmin_min(points, centers * self.metric)[1] ** 2
+        cap = max(3 * float(np.quantile(nearest, 0.99)), 1e-30)
         state = Loss(centers, Assignment(centers, self.metric), self.metric, cap)
         total = self._fold(state)
         [[sum_]], _ = self.mechanism.counts("loss", total, self._part(plan.shares["loss"]))

@@ -1,7 +1,7 @@
 """How a private fit spends its budget: a pure function of public figures and of one noisy row count.
 
 All that decides is how many rows stand behind a unit of noise, ``power = n * mu``.  With much data, a deep
-tree along learned directions and two refining passes; with little, a coarse histogram, or none, and one
+tree along learned directions and up to six refining passes; with little, a coarse histogram, or none, and one
 honest pass.
 """
 
@@ -21,6 +21,9 @@ LOSS_SHARE: Final = 10_000
 BOUNDS_SHARE: Final = 80_000
 """Spent first, on learned bounds, if there are no public ones; all other shares are of what is left."""
 
+_PER_CELL: Final = 8.0  # rows a unit of noise in the first cells of a tree, had they all equal shares
+_MOST_PASSES: Final = 6
+_GROWTH: Final = 1.5  # how much more than the last each pass gets
 _MOST_DEPTH: Final = 40
 _DEEPEST_START: Final = 10
 _MOST_LEVELS: Final = 6
@@ -36,8 +39,9 @@ class Rules:
     learn_at: float = 80.0
     """Directions are learned when power exceeds this times sqrt(d)."""
 
-    second_pass_at: float = 3.0
-    """A second pass is made when power exceeds this times k sqrt(d)."""
+    pass_at: float = 1.0
+    pass_again_at: float = 3.5
+    """One pass up to a power of the first times k sqrt(d), and one more for each factor of the second."""
 
     tree_at: float = 8.0
     """A tree is grown when power exceeds this times k."""
@@ -71,6 +75,9 @@ class Plan:
     directions: int
     """The most directions that the tree is split along."""
 
+    few: bool
+    """Whether there are so few features that the box of the domain is split as it is."""
+
     learns_directions: bool
     passes: int
 
@@ -84,7 +91,7 @@ def most_draws(d: int, k: int) -> int:
     """Return the most discrete Gaussians that any plan draws after the bounds, on any path."""
     leaves = _MOST_LEVELS * most_nodes(d)
     first_level = 2**_DEEPEST_START
-    return 2 + d + d * (d + 1) // 2 + (leaves + first_level) * (1 + d) + 2 * k * (1 + d)
+    return 2 + d + d * (d + 1) // 2 + (leaves + first_level) * (1 + d) + _MOST_PASSES * k * (1 + d)
 
 
 def make_plan(n: float, d: int, k: int, mu: float, rules: Rules = RULES) -> Plan:
@@ -93,7 +100,7 @@ def make_plan(n: float, d: int, k: int, mu: float, rules: Rules = RULES) -> Plan
     few = d <= _FEW_FEATURES
     learns = not few and power > rules.learn_at * np.sqrt(d)
     grows = power > rules.tree_at * k and (few or learns)
-    passes = 2 if power > rules.second_pass_at * k * np.sqrt(d) else 1
+    passes = _passes(power / (k * np.sqrt(d)), rules)
     tree, leaves = (rules.tree_of_few, rules.leaves_of_few) if few else (rules.tree, rules.leaves)
     mean = 0.0 if few and grows else float(np.clip(rules.mean_at * d / power**2, 0.03, 0.4))
     parts = {
@@ -106,18 +113,25 @@ def make_plan(n: float, d: int, k: int, mu: float, rules: Rules = RULES) -> Plan
         name: int(SHARES * part) for name, part in parts.items()
     }
     left = SHARES - sum(shares.values())
-    weights = np.array([1.0, 1.5])[:passes] / np.array([1.0, 1.5])[:passes].sum()
+    weights = _GROWTH ** np.arange(passes)
+    weights /= weights.sum()
     shares |= {f"pass {at}": int(left * weight) for at, weight in enumerate(weights, start=1)}
     shares[f"pass {passes}"] += SHARES - sum(shares.values())
     directions = d if few else min(d, 10)
     levels = _levels(power * np.sqrt(tree), directions) if grows else ()
     portions = _portions(levels, shares["tree"], power, k, rules)
-    return Plan(shares, levels, portions, directions, learns, passes)
+    return Plan(shares, levels, portions, directions, few, learns, passes)
+
+
+def _passes(power_a_mean: float, rules: Rules) -> int:
+    """Return how many passes pay: each halves what is left to gain, and all share one budget."""
+    more = np.log(max(power_a_mean, 1e-300) / rules.pass_at) / np.log(rules.pass_again_at)
+    return int(np.clip(np.rint(1 + more), 1, _MOST_PASSES))
 
 
 def _levels(power: float, directions: int) -> tuple[int, ...]:
     """Choose where the tree starts, how many levels it skips at a time and how deep it may go."""
-    start = int(np.clip(np.floor(np.log2(max(power / 4, 1.0))), 0, _DEEPEST_START))
+    start = int(np.clip(np.floor(np.log2(max(power / _PER_CELL, 1.0))), 0, _DEEPEST_START))
     deepest = int(np.clip(np.floor(np.log2(max(power, 1.0))) + directions, start, _MOST_DEPTH))
     return tuple(range(start, deepest + 1, 2 if directions > 1 else 1))[:_MOST_LEVELS]
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -18,6 +17,7 @@ from huemeans.clip_shape import colored_clip, white_clip
 from huemeans.discretization import Draws, largest_mu
 from huemeans.domain import Domain
 from huemeans.entropy import open_source
+from huemeans.errors import HuemeansError
 from huemeans.fold import Assignment
 from huemeans.guarantee import NEIGHBORS, Guarantee, Neighbors, PrivacyUnit
 from huemeans.mechanism import Mechanism
@@ -30,7 +30,10 @@ from huemeans.uncertainty import ConfidenceSet, label_draws, ratio_covariance, s
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_SCALE_BITS: Final = 39  # every scale is at least 2^19.5: sum 1/s^2 <= draws / 2^39
+_MOST_MU: Final = 64  # no plan has use for more, and epsilon is then some thousands
+_SCALE_BITS: Final = 39  # up to that mu every scale is at least 2^19.5: sum 1/s^2 <= draws / 2^39
+_MOST_RATIO: Final = 1e60
+_TOO_LARGE: Final = "the fit needs more memory than there is: use a larger machine, or fewer features."
 
 
 @dataclass(frozen=True)
@@ -153,12 +156,26 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
     def fit(self, X: ArrayLike, y: object = None, *, person: ArrayLike | None = None) -> Self:
         """Fit to rows; ``person`` says whose each row is, and enforces ``max_rows_per_person``.
 
-        A person with more rows keeps those that come first in a fixed order of their content.
+        A person with more rows keeps those that come first in a fixed order of their content; a row without
+        a person (None, NaN) is left out.  An error has no traceback into the fit, whose frames hold rows.
         """
         del y
         self._check_parameters()
         table = checks.table("X", X)
         validate_data(self, X, skip_check_array=True)
+        failure: Exception | None = None
+        try:
+            self._fit(table, person)
+        except MemoryError:  # its message has the number of rows
+            failure = HuemeansError(_TOO_LARGE)
+        except Exception as error:  # noqa: BLE001  # raised again below, out of reach of the frames
+            failure = error.with_traceback(None)
+            failure.__context__ = None
+        if failure is not None:
+            raise failure
+        return self
+
+    def _fit(self, table: Floats, person: ArrayLike | None) -> None:
         if person is not None:
             table = limited_rows(table, person, self.max_rows_per_person)
         width = table.shape[1]
@@ -166,11 +183,15 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         count = most_draws(width, most) + learned_bounds.draws(width) * self._learns_bounds
         caps = Draws(count, Fraction(count, 2**_SCALE_BITS))
         mu = largest_mu(self.epsilon, self.delta, caps) / self.max_rows_per_person
+        if mu > _MOST_MU:
+            checks.refuse(
+                "epsilon", repr(self.epsilon), "an epsilon that protects", "Pass 1.0, or at most 10"
+            )
         accountant = Accountant(Fraction(mu) ** 2, caps)
         mechanism = Mechanism(accountant, open_source(), self.neighbors)
         domain, remaining = self._domain_for(table, mechanism)
         grid, kept = domain.to_grid(table)
-        metric = domain.step / np.linalg.norm(domain.step * 2**20)
+        metric = _metric(domain)
         weights = None if self.feature_weights is None else self._weights(domain)
         clip = partial(colored_clip if self.noise == "colored" else white_clip, weights=weights)
         seed = check_random_state(self.random_state).randint(2**31)
@@ -187,32 +208,32 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
             fixed=() if person is not None or self.max_rows_per_person == 1 else (PROMISE,),
             seeded=mechanism.bits.seeded,
         )
-        return self
 
     def _publish(self, released: Released, domain: Domain, metric: Floats, mechanism: Mechanism) -> None:
         """Turn released numbers into attributes, in raw units."""
         accountant, bits = mechanism.accountant, mechanism.bits
         clusters, step = released.clusters, domain.step
         self._domain, self._metric, self._clusters = domain, metric, clusters
-        unit = float(np.linalg.norm(step * 2**20)) ** 2
-        self.bounds_ = np.stack([domain.lower, domain.upper])
+        unit = float(step[0] / metric[0]) ** 2
+        self.bounds_ = marked(np.stack([domain.lower, domain.upper]), bits)
         self.cluster_centers_ = marked(domain.to_raw(clusters.centers), bits)
         self.cluster_sizes_ = marked(np.maximum(clusters.counts, 0.0), bits)
         self.inertia_ = released.loss * unit * released.rows
-        self.noise_covariance_ = ratio_covariance(
+        covariance = ratio_covariance(
             clusters.sums * step,
             clusters.counts,
             clusters.sum_covariance * step * step[:, None],
             clusters.count_noise**2,
         )
+        self.noise_covariance_ = marked(covariance, bits)
         parts = dict(accountant.parts)
         parts["unspent"] = accountant.cap_squared - accountant.mu_squared
         roots = {name: float(np.sqrt(float(square))) for name, square in parts.items()}
-        self.plan_ = SpentBudget(float(np.sqrt(float(accountant.cap_squared))), MappingProxyType(roots))
+        self.plan_ = SpentBudget(float(np.sqrt(float(accountant.cap_squared))), roots)
         leaves, box = released.leaves, released.box
-        about = leaves.middles @ box.directions + leaves.offsets
+        about = leaves.expected() @ box.directions + leaves.offsets
         means = domain.to_raw(np.clip(about / metric + box.center, -(2.0**19), 2.0**19))
-        self.summary_ = PrivateSummary(leaves.counts, means, MappingProxyType(released.elbow))
+        self.summary_ = PrivateSummary(marked(leaves.counts, bits), marked(means, bits), released.elbow)
 
     def predict(self, X: ArrayLike) -> Integers:
         """Return the nearest released centroid of each row: for the holder, not covered by the guarantee."""
@@ -245,13 +266,15 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         if level >= 1:
             checks.refuse("level", repr(level), "a number between 0 and 1", "Try 0.95")
         clusters, step = self._clusters, self._domain.step
-        covariance = clusters.sum_covariance * step * step[:, None]
+        covariances = clusters.sum_covariance * step * step[:, None]
         references = self._domain.to_raw(clusters.references)
         return [
             ConfidenceSet(
                 reference, sum_ * step, float(count), covariance, clusters.count_noise**2, float(level)
             )
-            for reference, sum_, count in zip(references, clusters.sums, clusters.counts, strict=True)
+            for reference, sum_, count, covariance in zip(
+                references, clusters.sums, clusters.counts, covariances, strict=True
+            )
         ]
 
     def separation(self) -> Floats:
@@ -323,6 +346,15 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         low, high = self.k_range
         checks.integer("k_range", low, least=1, remedy="Pass (smallest, largest)")
         checks.integer("k_range", high, least=int(low), remedy="Pass (smallest, largest)")
+
+
+def _metric(domain: Domain) -> Floats:
+    """Return the length of a grid step along each feature, in units of the diagonal of the domain."""
+    steps = domain.step
+    if steps.max() > _MOST_RATIO * steps.min() or not 1 / _MOST_RATIO < steps.max() < _MOST_RATIO:
+        checks.refuse("bounds", "<bounds>", f"widths within a factor of {_MOST_RATIO:g}", "Use other units")
+    relative = steps / steps.max()
+    return np.asarray(relative / (np.linalg.norm(relative) * 2**20))
 
 
 PROMISE: Final = "the holder's promise that no person has more rows than said"

@@ -1,21 +1,24 @@
-"""A private summary of where the rows are: a tree of noisy counts, and sums at its leaves.
+"""A private summary of where the rows are: moments, and the leaves of a tree with their means.
 
-The tree starts at a level whose cells can be told from noise, and a cell is split while its noisy count
-stands clear of the noise of the next level.  Everything here but ``fold`` reads released numbers only.
+Everything here reads released numbers only.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
+from sklearn.metrics import pairwise_distances_argmin_min
 
 from huemeans.fold import Box
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_PSEUDO: Final = 10.0  # points of the pooled scale that each cluster is given
+_ROUNDS: Final = 10
+_CLEAR: Final = 2.0  # deviations above its mean that the square of noise alone stays below
 _LEAST_HALF_WIDTH: Final = 8  # grid steps across a box, so that its projection stays exact
 
 
@@ -44,59 +47,55 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """The leaves of a private tree: cells with noisy counts and, once measured, means."""
+    """Cells that make up the whole box, with noisy counts and, where measured, means.
 
-    middles: Floats
+    Within a cell, rows are expected to lie as a centered Gaussian of these deviations does, cut to the cell;
+    where a deviation is infinite, evenly.
+    """
+
+    low: Floats
+    high: Floats
     """(m, p) in box coordinates."""
 
-    half_widths: Floats
-    """(m, p)."""
+    deviations: Floats
+    """(p,)."""
 
     counts: Floats
-    """(m,): noisy numbers of rows, above zero."""
+    """(m,): posterior numbers of rows."""
 
     offsets: Floats
-    """(m, d) in metric coordinates: how far the noisy mean lies from the middle of the cell, shrunk."""
+    """(m, d) in metric coordinates: how far the noisy mean lies from the expected one, shrunk."""
+
+    def expected(self) -> Floats:
+        """Return the means of the cells as they are expected, (m, p) in box coordinates."""
+        return cell_means(self.low, self.high, self.deviations)
 
 
-@dataclass(eq=False)
-class Tree:
-    """A tree that grows level by level from noisy counts."""
+def cell_means(low: Floats, high: Floats, deviations: Floats) -> Floats:
+    """Return the mean of a centered Gaussian cut to each cell, and the middle where it is flat."""
+    means = np.empty_like(low)
+    for side, deviation in enumerate(deviations):
+        a, b = low[:, side], high[:, side]
+        if np.isinf(deviation):
+            means[:, side] = (a + b) / 2
+        else:
+            mass = ndtr(b / deviation) - ndtr(a / deviation)
+            density = np.exp(-0.5 * (a / deviation) ** 2) - np.exp(-0.5 * (b / deviation) ** 2)
+            means[:, side] = deviation * density / np.sqrt(2 * np.pi) / mass
+    return means
 
-    box: Box
-    nodes: Integers
-    level: int = 0
-    leaf_keys: list[tuple[int, int, Integers, Floats, float]] = field(default_factory=list)
-    """Per level: the level, the cells it counted, and its leaves: keys, noisy counts, their noise."""
 
-    def children(self, level: int) -> Integers:
-        """Return the sorted keys, at ``level``, of all cells below the live nodes."""
-        spread = np.arange(1 << (level - self.level), dtype=np.int64)
-        return np.sort(((self.nodes[:, None] << (level - self.level)) | spread).ravel())
-
-    def grow(
-        self, level: int, keys: Integers, counts: Floats, noise: float, split: tuple[float, int]
-    ) -> None:
-        """Take noisy counts of ``keys``; split those above ``split[0]``, the largest ``split[1]`` of them."""
-        split_above, room = split
-        order = np.argsort(-counts)
-        chosen = order[counts[order] > split_above][:room]
-        rest = np.setdiff1d(np.arange(len(keys)), chosen)
-        self.leaf_keys.append((level, len(keys), keys[rest], counts[rest], noise))
-        self.nodes, self.level = np.sort(keys[chosen]), level
-
-    def kept(self, false_leaves: float) -> list[tuple[int, Integers, Floats]]:
-        """Return the leaves that stand clear of the noise, level by level.
-
-        The more cells a level counts, the higher it must be: about ``false_leaves`` empty cells a level pass.
-        """
-        result = []
-        for level, counted, keys, counts, noise in self.leaf_keys:
-            clear = counts > noise * float(-ndtri(min(false_leaves / counted, 0.2)))
-            order = np.argsort(keys[clear])
-            if clear.any():
-                result.append((level, keys[clear][order], counts[clear][order]))
-        return result
+def draw_within(low: Floats, high: Floats, deviations: Floats, rng: np.random.Generator) -> Floats:
+    """Draw a point in each cell from a centered Gaussian cut to it, or evenly where it is flat."""
+    points = rng.uniform(size=low.shape)
+    for side, deviation in enumerate(deviations):
+        a, b, u = low[:, side], high[:, side], points[:, side]
+        if np.isinf(deviation):
+            points[:, side] = a + u * (b - a)
+        else:
+            start = ndtr(a / deviation)
+            points[:, side] = deviation * ndtri(start + u * (ndtr(b / deviation) - start))
+    return points
 
 
 def box_along(center: Integers, directions: Floats, half_widths: Floats, metric: Floats, depth: int) -> Box:
@@ -108,17 +107,42 @@ def box_along(center: Integers, directions: Floats, half_widths: Floats, metric:
 def sample(leaves: Leaves, box: Box, residual: Floats, size: int, rng: np.random.Generator) -> Floats:
     """Draw points from the summary, in metric coordinates about the box's center.
 
-    Each leaf spreads its count evenly over its cell, moved by what its sum says; across the directions
-    that the box does not have, points follow the residual covariance (as a square root, (d, d)).
+    Across the directions that the box does not have, points follow the residual covariance (as a square
+    root, (d, d)).
     """
     share = leaves.counts / leaves.counts.sum()
     picked = rng.choice(len(share), size=size, p=share)
-    within = leaves.middles[picked] + leaves.half_widths[picked] * rng.uniform(
-        -1, 1, (size, leaves.middles.shape[1])
-    )
+    within = draw_within(leaves.low[picked], leaves.high[picked], leaves.deviations, rng)
     return np.asarray(
         within @ box.directions + leaves.offsets[picked] + rng.normal(size=(size, len(residual))) @ residual
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """What the summary expects of the clusters about given centroids, in metric coordinates."""
+
+    counts: Floats
+    second: Floats
+    """(d, d): the pooled second moment within clusters."""
+
+    scale: float
+    scales: Floats
+    """The root mean square distance from the centroid, over all and per cluster (K,)."""
+
+
+def guess_clusters(points: Floats, centers: Floats, n: float) -> Guess:
+    """Expect of ``n`` rows what a sample of the summary shows, shrunk a little towards the pooled scale."""
+    labels, distances = pairwise_distances_argmin_min(points, centers)
+    within = points - centers[labels]
+    found = np.bincount(labels, minlength=len(centers))
+    pooled = max(float((distances**2).mean()), np.finfo(np.float64).tiny)
+    squares = np.bincount(labels, weights=distances**2, minlength=len(centers))
+    own = (squares + _PSEUDO * pooled) / (found + _PSEUDO)
+    second: Floats = within.T @ within / len(points)
+    counts: Floats = (found * (n / len(points))).astype(np.float64)
+    scales: Floats = np.asarray(np.sqrt(own))
+    return Guess(counts, second, float(np.sqrt(pooled)), scales)
 
 
 def elbow(curve: dict[int, float], directions: int) -> int:
@@ -139,13 +163,18 @@ def elbow(curve: dict[int, float], directions: int) -> int:
 
 
 def shrunk(estimates: Floats, variances: Floats) -> Floats:
-    """Shrink each row towards zero by the positive-part James-Stein factor, in whitened coordinates.
+    """Shrink each row towards zero, in whitened coordinates, by what all rows say and by what it says itself.
 
-    ``estimates`` (m, d) have unit noise times ``variances`` (m,); in fewer than three dimensions the factor
-    of a Gaussian prior with the mean square as its variance is taken instead.
+    ``estimates`` (m, d) have unit noise times ``variances`` (m,).  All rows together tell the variance of a
+    Gaussian prior; a row that stands clear of its own noise is shrunk by its own James-Stein factor instead,
+    if that is milder.
     """
     squares = (estimates**2).sum(axis=1)
     d = estimates.shape[1]
-    freedom = d - 2 if d > 2 else 0.5 * d  # noqa: PLR2004
-    factor = np.maximum(0.0, 1 - freedom * variances / np.maximum(squares, 1e-300))
-    return np.asarray(estimates * factor[:, None])
+    prior = 0.0
+    for _ in range(_ROUNDS):
+        weights = (prior + variances) ** -2.0
+        prior = max(float(weights @ (squares / d - variances) / weights.sum()), 0.0)
+    clear = squares > (d + _CLEAR * np.sqrt(2 * d)) * variances
+    own = np.where(clear, 1 - max(d - 2, 0.5 * d) * variances / np.maximum(squares, 1e-300), 0.0)
+    return np.asarray(estimates * np.maximum(prior / (prior + variances), own)[:, None])
