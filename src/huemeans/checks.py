@@ -101,7 +101,7 @@ def table(name: str, value: ArrayLike, *, finite: bool = False) -> NDArray[np.fl
     if array.ndim != 2 or not array.shape[1]:  # noqa: PLR2004
         refuse(name, f"<table in {array.ndim} dimensions>", "rows and columns", "Pass one row per record")
     with np.errstate(all="ignore"):
-        rows = array.astype(np.float64)
+        rows = array.astype(np.float64, copy=False)
     if finite and not np.isfinite(rows).all():
         refuse(name, "<table with NaN or infinity>", "finite numbers", "Drop or fill such cells first")
     return rows

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from huemeans import checks
+from huemeans.chunks import chunk_rows, over_chunks
 from huemeans.errors import InvalidArgument
 
 GRID_HALF: Final = 2**19
@@ -129,17 +130,30 @@ class Domain:
         A dropped row keeps its place and has zeros on the grid.
         """
         table = self._table(rows)
+        grid = np.empty(table.shape, dtype=np.int32)
+        kept = np.empty(len(table), dtype=bool)
+
+        def place(part: slice) -> None:
+            grid[part], kept[part] = self._placed(table[part].astype(np.float64))
+
+        over_chunks(place, len(table), chunk_rows(self.n_features))
+        return grid, kept
+
+    def _placed(self, table: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
         with np.errstate(all="ignore"):
             missing = np.isnan(table)
-            beyond = (table < self.lower) | (table > self.upper)
             drop = np.zeros(len(table), dtype=bool)
             if self.missing is None:
                 drop |= missing.any(axis=1)
             if self.outside == "drop":
-                drop |= beyond.any(axis=1)
-            table = np.where(missing, self.middle if self.missing is None else self.missing, table)
-            scaled = np.rint((np.clip(table, self.lower, self.upper) - self.middle) / self.step)
-            grid = np.clip(scaled, -GRID_HALF, GRID_HALF).astype(np.int32)
+                drop |= ((table < self.lower) | (table > self.upper)).any(axis=1)
+            if missing.any():
+                table = np.where(missing, self.middle if self.missing is None else self.missing, table)
+            table = np.clip(table, self.lower, self.upper)
+            table -= self.middle
+            table /= self.step
+            np.rint(table, out=table)
+            grid = np.clip(table, -GRID_HALF, GRID_HALF, out=table).astype(np.int32)
         grid[drop] = 0
         return grid, ~drop
 
@@ -159,7 +173,7 @@ class Domain:
         chosen: ArrayLike = rows[list(self.names)]  # type: ignore[call-overload,index]
         return chosen
 
-    def _table(self, rows: ArrayLike) -> NDArray[np.float64]:
+    def _table(self, rows: ArrayLike) -> NDArray[Any]:
         """Accept the schema or raise; the message knows columns and dtype, never the number of rows."""
         table = checks.any_array("rows", self._by_name(rows))
         if table.shape == (0,):
@@ -173,8 +187,7 @@ class Domain:
             checks.refuse(
                 "rows", f"<table, {found}>", wanted, "Pass one row per person, one column per feature"
             )
-        with np.errstate(all="ignore"):
-            return table.astype(np.float64)
+        return table
 
 
 def _bound(name: str, value: ArrayLike) -> NDArray[np.float64]:

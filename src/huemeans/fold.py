@@ -6,33 +6,39 @@ or machine, and what a row adds depends on that row and on the public state alon
 
 Guarantees (each has a test of its name):
 
-* the sums are exact, and the same to the last bit for any order and any chunks of the rows;
-* a row adds to one cell (per feature, for histograms) a vector whose length the state bounds;
+* the sums are exact, and the same to the last bit for any order, any chunks and any threads;
+* a row adds to one cell a vector whose length the state bounds;
 * no content of a row raises or warns.
+
+Whole numbers are held in float64 within a chunk, where every one of them stays below 2^53: a row adds at most
+2^26 to any entry, so that a chunk of less than 2^26 rows adds up exactly.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
+from huemeans.box import Box
+from huemeans.chunks import chunk_rows, over_chunks
 from huemeans.lattice import RADIUS, Whitening
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Cells = NDArray[np.intp]
 
-CHUNK: Final = 16384
-"""Rows that are looked at together: few enough to stay in the cache, and for float64 sums to be exact."""
+MOMENT_RADIUS: Final = 2**13
 
-MOST_CELLS: Final = 2**21
-"""Numbers that are looked at together: with many features, fewer rows."""
+MOST_ROWS: Final = 2**22
+"""Rows of a chunk at the most, so that float64 holds its sums."""
 
+_ROWS_A_CELL: Final = 4  # in a chunk, at least: adding up what chunks find is then a small part of the work
 _GRID_BITS: Final = 19
 _EXACT_BITS: Final = 52
-_BOX_BITS: Final = 36
-MOMENT_RADIUS: Final = 2**13
 
 
 class State(Protocol):
@@ -43,24 +49,36 @@ class State(Protocol):
         """Cells and width of the sums."""
         ...
 
-    def place(self, grid: NDArray[np.int32]) -> tuple[Integers, Integers]:
-        """Return the cell of each row (-1 for none) and the vector that it adds, (n,) and (n, width)."""
+    def sums(self, rows: Floats) -> Floats:
+        """Return the exact sums of a chunk of grid rows (n, d), in ``shape``."""
         ...
 
 
 def fold(grid: NDArray[np.int32], state: State) -> Integers:
     """Return the exact sums of a batch of grid rows, shape ``state.shape``."""
     total = np.zeros(state.shape, dtype=np.int64)
-    chunk = max(1, min(CHUNK, MOST_CELLS // state.shape[1]))
-    for start in range(0, len(grid), chunk):
-        cells, vectors = state.place(grid[start : start + chunk])
-        inside = cells >= 0
-        if not inside.all():
-            cells, vectors = cells[inside], vectors[inside]
-        for column in range(state.shape[1]):
-            sums = np.bincount(cells, weights=vectors[:, column], minlength=state.shape[0])
-            total[:, column] += sums.astype(np.int64)
+    lock = Lock()
+
+    def add(part: slice) -> None:
+        sums = state.sums(grid[part].astype(np.float64)).astype(np.int64)
+        with lock:
+            np.add(total, sums, out=total)
+
+    size = max(chunk_rows(grid.shape[1]), _ROWS_A_CELL * state.shape[0])
+    over_chunks(add, len(grid), min(size, MOST_ROWS))
     return total
+
+
+def added(vectors: Floats, cells: Cells, n_cells: int) -> Floats:
+    """Return the sums of vectors (n, width) by cell; cell ``n_cells`` stands for none."""
+    every = np.arange(len(cells) + 1, dtype=np.int32)
+    chosen = csc_array((np.ones(len(cells)), cells.astype(np.int32), every), shape=(n_cells + 1, len(cells)))
+    return np.asarray((chosen @ vectors)[:n_cells])
+
+
+def counted(cells: Cells, n_cells: int) -> Floats:
+    """Return how many rows there are by cell, in units of RADIUS; cell ``n_cells`` stands for none."""
+    return np.asarray(np.bincount(cells, minlength=n_cells + 1)[:n_cells] * float(RADIUS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +87,9 @@ class Count:
 
     shape: tuple[int, int] = (1, 1)
 
-    def place(self, grid: NDArray[np.int32]) -> tuple[Integers, Integers]:
+    def sums(self, rows: Floats) -> Floats:
         """Send every row to the one cell."""
-        return np.zeros(len(grid), dtype=np.int64), np.full((len(grid), 1), RADIUS, dtype=np.int64)
+        return np.full((1, 1), float(len(rows) * RADIUS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,20 +104,21 @@ class Mean:
         """One cell."""
         return 1, len(self.reference)
 
-    def place(self, grid: NDArray[np.int32]) -> tuple[Integers, Integers]:
-        """Whiten and clip."""
-        return np.zeros(len(grid), dtype=np.int64), self.whitening.contribution(grid - self.reference)
+    def sums(self, rows: Floats) -> Floats:
+        """Whiten, clip and add."""
+        return np.asarray(self._offsets(rows).sum(axis=0, keepdims=True))
+
+    def _offsets(self, rows: Floats) -> Floats:
+        one = np.zeros(len(rows), dtype=np.intp)
+        return self.whitening.contributions_about(rows, self.reference[None], one)
 
 
 @dataclass(frozen=True, eq=False)
-class MomentSums:
+class MomentSums(Mean):
     """The sum of products y_i y_j, i <= j, of whitened offsets of length MOMENT_RADIUS at most."""
 
-    reference: Integers
-    whitening: Whitening
-
     @cached_property
-    def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def pairs(self) -> tuple[Cells, Cells]:
         """The positions i <= j."""
         return np.triu_indices(len(self.reference))
 
@@ -108,72 +127,10 @@ class MomentSums:
         """One cell."""
         return 1, len(self.pairs[0])
 
-    def place(self, grid: NDArray[np.int32]) -> tuple[Integers, Integers]:
-        """Whiten, clip, coarsen towards zero and multiply."""
-        y = self.whitening.contribution(grid - self.reference)
-        coarse = np.trunc(y / (RADIUS // MOMENT_RADIUS)).astype(np.int64)
-        return np.zeros(len(grid), dtype=np.int64), coarse[:, self.pairs[0]] * coarse[:, self.pairs[1]]
-
-
-@dataclass(frozen=True, eq=False)
-class Box:
-    """A public box with sides along public directions, halved along its longest side, level by level.
-
-    All cells of a level are congruent.  A cell's key has one bit a level: which half.  A row outside the
-    box is moved into it, so every row lies in exactly one cell of each level.
-    """
-
-    center: Integers
-    """(d,) in grid steps."""
-
-    directions: Floats
-    """(p, d): unit vectors in metric coordinates."""
-
-    half_widths: Floats
-    """(p,) in metric coordinates."""
-
-    metric: Floats
-    """(d,): the metric length of a grid step."""
-
-    depth: int
-
-    @cached_property
-    def axes(self) -> NDArray[np.intp]:
-        """Return the side that is halved at each level."""
-        widths, chosen = self.half_widths.copy(), []
-        for _ in range(self.depth):
-            chosen.append(int(widths.argmax()))
-            widths[chosen[-1]] /= 2
-        return np.array(chosen, dtype=np.intp)
-
-    @cached_property
-    def _projection(self) -> Floats:
-        """Integer rows that take an offset to [-2^35, 2^35) across the box."""
-        scaled = self.directions * self.metric / self.half_widths[:, None] * 2.0 ** (_BOX_BITS - 1)
-        room = 2.0 ** (_EXACT_BITS - _GRID_BITS - 1) / np.abs(scaled).sum(axis=1)
-        return np.asarray(np.rint(scaled * np.minimum(1.0, room)[:, None]))
-
-    def keys(self, grid: NDArray[np.int32]) -> Integers:
-        """Return the key of each row at full depth: exact integers all the way."""
-        along = (grid - self.center).astype(np.float64) @ self._projection.T
-        half = 2.0 ** (_BOX_BITS - 1)
-        place = np.clip(along + half, 0, 2 * half - 1).astype(np.int64)
-        key = np.zeros(len(grid), dtype=np.int64)
-        used = np.zeros(len(self.half_widths), dtype=np.int64)
-        for axis in self.axes:
-            used[axis] += 1
-            key = (key << 1) | ((place[:, axis] >> (_BOX_BITS - used[axis])) & 1)
-        return key
-
-    def cells(self, keys: Integers, level: int) -> tuple[Floats, Floats]:
-        """Return the middles (m, p) and the half-widths (p,) of cells of a level, in box coordinates."""
-        middle = np.zeros((len(keys), len(self.half_widths)))
-        width = self.half_widths.copy()
-        for at, axis in enumerate(self.axes[:level]):
-            width[axis] /= 2
-            bit = (keys >> (level - 1 - at)) & 1
-            middle[:, axis] += np.where(bit == 1, width[axis], -width[axis])
-        return middle, width
+    def sums(self, rows: Floats) -> Floats:
+        """Whiten, clip, coarsen towards zero, multiply and add."""
+        coarse = np.trunc(self._offsets(rows) * (MOMENT_RADIUS / RADIUS))
+        return np.asarray((coarse.T @ coarse)[self.pairs][None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,31 +147,59 @@ class Level:
         """One count a cell."""
         return len(self.nodes), 1
 
-    def place(self, grid: NDArray[np.int32]) -> tuple[Integers, Integers]:
-        """Send a row to its cell, if that is counted."""
-        found = _position(self.box.keys(grid) >> (self.box.depth - self.level), self.nodes)
-        return found, np.full((len(grid), 1), RADIUS, dtype=np.int64)
+    @cached_property
+    def _places(self) -> Cells:
+        """The position of each key of the level among ``nodes``, or their number."""
+        places = np.full(1 << self.level, len(self.nodes), dtype=np.intp)
+        places[self.nodes] = np.arange(len(self.nodes))
+        return places
+
+    def sums(self, rows: Floats) -> Floats:
+        """Count a row in its cell, if that is counted."""
+        return counted(self._places[self.box.keys(rows, self.level)], len(self.nodes))[:, None]
 
 
 @dataclass(frozen=True, eq=False)
 class LeafSums:
-    """Sums of clipped whitened offsets from the middles of chosen cells of one level."""
+    """Sums of clipped whitened offsets from the references of disjoint cells, of any levels of a box."""
 
     box: Box
-    level: int
+    levels: Integers
+    """(m,): each cell's level."""
+
     nodes: Integers
+    """(m,): each cell's key at its level."""
+
     references: Integers
-    whitening: Whitening
+    """(m, d)."""
+
+    whitenings: dict[int, Whitening]
+    """By level."""
 
     @property
     def shape(self) -> tuple[int, int]:
         """One sum a cell."""
         return self.references.shape
 
-    def place(self, grid: NDArray[np.int32]) -> tuple[Integers, Integers]:
-        """Send a row's offset to its cell, if that is a leaf."""
-        found = _position(self.box.keys(grid) >> (self.box.depth - self.level), self.nodes)
-        return found, self.whitening.contribution(grid - self.references[np.maximum(found, 0)])
+    @cached_property
+    def _places(self) -> Cells:
+        """The position of the cell that each key of the deepest level lies in, or the number of cells."""
+        places = np.full(1 << self.box.depth, len(self.nodes), dtype=np.intp)
+        sizes = 1 << (self.box.depth - self.levels)
+        starts = np.repeat(self.nodes * sizes, sizes)
+        within = np.arange(len(starts)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        places[starts + within] = np.repeat(np.arange(len(self.nodes)), sizes)
+        return places
+
+    def sums(self, rows: Floats) -> Floats:
+        """Add a row's offset to its cell, if there is one."""
+        found = self._places[self.box.keys(rows, self.box.depth)]
+        levels = np.append(self.levels, -1)[found]
+        offsets = np.zeros(rows.shape)
+        for level, whitening in self.whitenings.items():
+            here = np.flatnonzero(levels == level)
+            offsets[here] = whitening.contributions_about(rows[here], self.references, found[here])
+        return added(offsets, found, len(self.nodes))
 
 
 class Assignment:
@@ -230,12 +215,19 @@ class Assignment:
         room = _EXACT_BITS - _GRID_BITS - int(np.ceil(np.log2(centers.shape[1]))) - 1
         scale = 2.0 ** np.floor(room - np.log2(max(np.abs(slopes).max(), 1e-200)))
         self._slopes = np.rint(slopes * scale)
-        self._levels = np.rint((slopes * centers).sum(axis=1) * scale / 2)
+        self._levels = np.rint((slopes * centers).sum(axis=1) * scale / 2)[:, None]
 
-    def labels(self, grid: NDArray[np.int32]) -> Integers:
-        """Return the nearest centroid of each grid row."""
-        scores = grid.astype(np.float64) @ self._slopes.T - self._levels
-        return np.asarray(scores.argmax(axis=1).astype(np.int64))
+    def labels(self, rows: Floats) -> Cells:
+        """Return the nearest centroid of each grid row of a chunk; of several, the first."""
+        scores = self._slopes @ rows.T
+        scores -= self._levels
+        return np.asarray(scores.argmax(axis=0))
+
+    def all_labels(self, grid: NDArray[np.int32]) -> Cells:
+        """Return the nearest centroid of each grid row of a table."""
+        size = chunk_rows(grid.shape[1])
+        parts = over_chunks(lambda part: self.labels(grid[part].astype(np.float64)), len(grid), size)
+        return np.concatenate([np.empty(0, dtype=np.intp), *parts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,19 +247,20 @@ class Lloyd:
         """A count and a sum for each centroid."""
         return len(self.references), 1 + self.references.shape[1]
 
-    def place(self, grid: NDArray[np.int32]) -> tuple[Integers, Integers]:
-        """Send a row's offset to its nearest centroid."""
-        labels = self.assignment.labels(grid)
-        offsets = self.whitening.contribution(grid - self.references[labels], self.zooms[labels, None])
-        return labels, np.column_stack([np.full(len(grid), RADIUS, dtype=np.int64), offsets])
+    def sums(self, rows: Floats) -> Floats:
+        """Count a row at its nearest centroid, and add its offset there."""
+        labels = self.assignment.labels(rows)
+        offsets = self.whitening.contributions_about(rows, self.references, labels, self.zooms)
+        k = len(self.references)
+        return np.column_stack([counted(labels, k), added(offsets, labels, k)])
 
 
 @dataclass(frozen=True, eq=False)
 class Loss:
     """The sum of squared distances to the nearest centroid, clipped at a cap, in steps of cap / RADIUS."""
 
-    centers: Floats
-    """(K, d), grid steps."""
+    references: Integers
+    """(K, d): the centroids, rounded to the grid."""
 
     assignment: Assignment
     metric: Floats
@@ -278,19 +271,15 @@ class Loss:
         """One number."""
         return 1, 1
 
-    def place(self, grid: NDArray[np.int32]) -> tuple[Integers, Integers]:
-        """Measure each row by elementwise operations in a fixed order, then clip: RADIUS at most."""
-        labels = self.assignment.labels(grid)
-        square = np.zeros(len(grid))
-        for j, length in enumerate(self.metric):
-            square += ((grid[:, j] - self.centers[labels, j]) * length) ** 2
-        added = np.trunc(np.minimum(square / self.cap, 1.0) * RADIUS).astype(np.int64)
-        return np.zeros(len(grid), dtype=np.int64), added[:, None]
+    @cached_property
+    def _whitening(self) -> Whitening:
+        """The diagonal map under which the cap is the square of RADIUS, as finely as stays exact."""
+        scale = np.minimum(self.metric * (RADIUS / np.sqrt(self.cap)), 2.0 ** (_EXACT_BITS - 20))
+        shift = int(np.clip(np.floor(_EXACT_BITS - 20 - np.log2(scale.max())), 0, _EXACT_BITS))
+        return Whitening(np.diag(np.rint(scale * 2.0**shift).astype(np.int64)), shift)
 
-
-def _position(keys: Integers, nodes: Integers) -> Integers:
-    """Return where each key stands in sorted ``nodes``, or -1."""
-    if not len(nodes):
-        return np.full(len(keys), -1, dtype=np.int64)
-    at = np.minimum(np.searchsorted(nodes, keys), len(nodes) - 1)
-    return np.where(nodes[at] == keys, at, -1)
+    def sums(self, rows: Floats) -> Floats:
+        """Measure each row in integers, squares up to RADIUS^2 exactly and longer ones as RADIUS^2."""
+        labels = self.assignment.labels(rows)
+        squares = self._whitening.squares_about(rows, self.references, labels)
+        return np.full((1, 1), np.trunc(squares / RADIUS).sum())

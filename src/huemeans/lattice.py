@@ -8,7 +8,7 @@ Guarantees (each has a test of its name):
 
 * the contribution of a row is a function of that row and of public state alone, to the last bit, whatever
   batch, memory order or thread it comes in;
-* its squared length, computed in int64, never exceeds RADIUS^2, whatever the row holds; a row for which it
+* its squared length, computed exactly, never exceeds RADIUS^2, whatever the row holds; a row for which it
   would is given zero, so the sensitivity is a fact about integers and not about rounding;
 * the sum of fewer than 2^36 contributions fits into int64.
 
@@ -90,16 +90,46 @@ class Whitening:
         """The matrix that takes whitened lattice steps back to grid steps."""
         return np.linalg.inv(self.matrix.astype(np.float64)) * 2.0**self.shift
 
-    def contribution(self, offsets: ArrayLike, zoom: ArrayLike = 1.0) -> Integers:
+    @cached_property
+    def _scaled(self) -> NDArray[np.float64]:
+        """W / 2^shift, transposed: a power of two changes no digit."""
+        return np.ascontiguousarray(self.matrix.T * 2.0**-self.shift)
+
+    def contribution(self, offsets: ArrayLike) -> NDArray[np.float64]:
         """Map integer offsets (n, d) to clipped whitened rows (n, d), each of squared length <= RADIUS^2.
 
         A row with anything but whole numbers within MOST_OFFSET, which no grid makes, contributes zero.
-        ``zoom`` is a scalar, or (n, 1): the factor by which each row's clip region is drawn smaller.
         """
         x = np.asarray(offsets, dtype=np.float64)
         valid = ((np.abs(x) <= MOST_OFFSET) & (np.trunc(x) == x)).all(axis=1, keepdims=True)
-        z = np.where(valid, x, 0.0) @ self.matrix.T.astype(np.float64)
-        return clipped(np.trunc(z * (2.0**-self.shift * np.asarray(zoom))))
+        return clipped(np.where(valid, x, 0.0) @ self._scaled)
+
+    def contributions_about(
+        self, rows: NDArray[np.float64], references: Integers, cells: NDArray[np.intp], zooms: ArrayLike = 1.0
+    ) -> NDArray[np.float64]:
+        """Map grid rows (n, d) to clipped whitened offsets from the reference (K, d) of each row's cell.
+
+        W x - W c is W (x - c) to the last bit.  ``zooms`` is a scalar, or (K,): the factor by which the clip
+        region about each reference is drawn smaller.
+        """
+        z = self._about(rows, references, cells)
+        if np.ndim(zooms):
+            z *= np.asarray(zooms)[cells, None]
+        return clipped(z)
+
+    def squares_about(
+        self, rows: NDArray[np.float64], references: Integers, cells: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        """Return the squared lengths of truncated whitened offsets, those beyond RADIUS^2 as RADIUS^2."""
+        z = np.trunc(self._about(rows, references, cells))
+        return np.asarray(np.minimum(np.einsum("ij,ij->i", z, z), float(RADIUS**2)))
+
+    def _about(
+        self, rows: NDArray[np.float64], references: Integers, cells: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        z = rows @ self._scaled
+        z -= (references @ self._scaled)[cells]
+        return z
 
     def color(self, whitened: ArrayLike) -> NDArray[np.float64]:
         """Take whitened sums or noise, shape (..., d), back to grid steps: post-processing."""
@@ -110,20 +140,33 @@ class Whitening:
         return np.asarray(scale**2 * self.inverse @ self.inverse.T)
 
 
-def clipped(z: NDArray[np.float64]) -> Integers:
-    """Shorten each integer row to length RADIUS at most; rows with an entry beyond 2^60 become zero.
+def clipped(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Truncate rows to integers and shorten those beyond length RADIUS to it; works in place.
 
-    A row that is too long is first halved until its entries fit (so that its squares do), then scaled by
-    correctly rounded single operations on that row, rounded towards zero, and measured in int64.
+    Squared lengths up to RADIUS^2 = 2^52 are exact in float64, whatever the order of addition, and longer
+    ones never come out shorter: a sum of squares that passes 2^53 on the way stays beyond it.  So which rows
+    are short is a fact about integers.
+    """
+    np.trunc(z, out=z)
+    long = np.flatnonzero(~(np.einsum("ij,ij->i", z, z) <= RADIUS**2))
+    if long.size:
+        z[long] = _shortened(z[long])
+    return z
+
+
+def _shortened(z: NDArray[np.float64]) -> Integers:
+    """Shorten integer rows to length RADIUS at most; rows with an entry beyond 2^60 become zero.
+
+    A row is first halved until its entries fit (so that its squares do), then scaled by correctly rounded
+    single operations on that row, rounded towards zero, and measured in int64.
     """
     z = np.where((np.abs(z) <= _MOST_ENTRY).all(axis=1, keepdims=True), z, 0.0)
     _, exponent = np.frexp(np.abs(z).max(axis=1, initial=0.0))
     halvings = np.maximum(exponent - _RADIUS_BITS, 0)
     z = np.trunc(np.ldexp(z, -halvings[:, None]))
     square = _squared_length(z.astype(np.int64))
-    too_long = (halvings > 0) | (square > RADIUS**2)
     factor = RADIUS / np.sqrt(np.maximum(square, 1).astype(np.float64)) * (1 - 2.0**-40)
-    y = np.trunc(np.where(too_long[:, None], z * factor[:, None], z)).astype(np.int64)
+    y = np.trunc(z * factor[:, None]).astype(np.int64)
     y[_squared_length(y) > RADIUS**2] = 0
     return y
 

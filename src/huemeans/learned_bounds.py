@@ -8,6 +8,7 @@ The number of rounds is fixed, and whatever the counts say, the result is an int
 a feature at 1000 to 1001 ends about as tight as one at 0 to 1.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Final
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from huemeans.chunks import chunk_rows, over_chunks
 from huemeans.lattice import RADIUS
 from huemeans.mechanism import Mechanism
 
@@ -57,28 +59,41 @@ def learn_bounds(rows: Floats, mechanism: Mechanism, mu_squared: Fraction) -> tu
 
 def magnitude_counts(rows: Floats) -> Integers:
     """Count, per feature, rows by sign and power of two, in units of RADIUS; missing values are in no bin."""
-    with np.errstate(all="ignore"):
-        _, exponent = np.frexp(np.where(np.isfinite(rows), rows, 1.0))
-        exponent = np.where(np.isinf(rows), MOST_EXPONENT, exponent - 1)
-        power = np.clip(exponent, LEAST_EXPONENT, MOST_EXPONENT) - LEAST_EXPONENT
-        bins = _POWERS + np.sign(rows) * (power + 1)
-        bins = np.where((rows == 0) | (exponent < LEAST_EXPONENT), _POWERS, bins)
-    return _counted(bins, np.isnan(rows), 2 * _POWERS + 1)
+
+    def bins(part: Floats) -> Floats:
+        _, exponent = np.frexp(part)
+        power = np.minimum(exponent - 1, MOST_EXPONENT) - LEAST_EXPONENT
+        power = np.where(np.isinf(part), MOST_EXPONENT - LEAST_EXPONENT, power)
+        return np.where(power < 0, 0, np.sign(part) * (power + 1)) + _POWERS
+
+    return _histograms(rows, bins, 2 * _POWERS + 1)
 
 
 def cell_counts(rows: Floats, low: Floats, high: Floats) -> Integers:
     """Count, per feature, rows in equal cells between the bounds, those beyond in the outermost cell."""
-    with np.errstate(all="ignore"):
-        place = np.floor((np.clip(rows, low, high) - low) / ((high - low) / CELLS))
-    return _counted(np.clip(place, 0, CELLS - 1), np.isnan(rows), CELLS)
+
+    def bins(part: Floats) -> Floats:
+        place = np.floor((np.clip(part, low, high) - low) / ((high - low) / CELLS))
+        return np.clip(place, 0, CELLS - 1)
+
+    return _histograms(rows, bins, CELLS)
 
 
-def _counted(bins: Floats, missing: NDArray[np.bool_], size: int) -> Integers:
-    total = np.zeros((bins.shape[1], size), dtype=np.int64)
-    for feature in range(bins.shape[1]):
-        present = bins[~missing[:, feature], feature].astype(np.int64)
-        total[feature] = np.bincount(present, minlength=size)
-    return total * RADIUS
+def _histograms(rows: Floats, bins: Callable[[Floats], Floats], size: int) -> Integers:
+    """Count, per feature, the rows in each of ``size`` bins, in units of RADIUS; NaN is in none."""
+    width = rows.shape[1]
+    first = np.arange(width) * size
+
+    def counts(part: slice) -> Integers:
+        values = rows[part]
+        with np.errstate(all="ignore"):
+            place = np.where(np.isnan(values), width * size, bins(values) + first).astype(np.intp)
+        return np.bincount(place.ravel(), minlength=width * size + 1)
+
+    total = np.zeros(width * size + 1, dtype=np.int64)
+    for found in over_chunks(counts, len(rows), max(chunk_rows(width), size)):
+        total += found
+    return total[:-1].reshape(width, size) * RADIUS
 
 
 def _power_edges() -> Floats:

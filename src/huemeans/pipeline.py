@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin_min
 
+from huemeans.box import Box
 from huemeans.clip_shape import ClipShape
 from huemeans.domain import GRID_HALF
 from huemeans.fold import (
     MOMENT_RADIUS,
     Assignment,
-    Box,
     Count,
     LeafSums,
     Level,
@@ -34,6 +34,7 @@ from huemeans.fold import (
 from huemeans.lattice import RADIUS, Whitening
 from huemeans.mechanism import Mechanism
 from huemeans.planning import COUNT_SHARE, Plan, make_plan, most_nodes
+from huemeans.starts import best_centers
 from huemeans.summary import Leaves, Moments, box_along, cell_means, elbow, guess_clusters, sample, shrunk
 from huemeans.tree import Tree
 
@@ -42,8 +43,8 @@ Integers = NDArray[np.int64]
 Clip = Callable[[Floats, float, float], ClipShape]
 
 SAMPLE: Final = 20_000
-_STARTS: Final = 10
 _CURVE_SAMPLE: Final = 4_000
+_LEAST_CLIPPED: Final = 0.0005
 _CLEAR: Final = 2.0  # deviations of its noise that a leaf's count must have for its mean to be measured
 _REACH: Final = 2.5  # half-width of the tree's box along a learned direction, in deviations
 _INSIDE: Final = 1 - 1e-9
@@ -181,7 +182,8 @@ class Fit:
     def _leaves(self, plan: Plan, box: Box, deviations: Floats, moments: Moments) -> Leaves:
         """Grow the tree and measure the sums of those leaves that stand clear of the noise."""
         residual = self._outside(box) @ moments.spread() @ self._outside(box)
-        states, sides, counts, measured = [], [], [], []
+        sides, counts, measured = [], [], []
+        levels, nodes, middles, whitenings = [], [], [], {}
         for level, keys, mass, clear in self._grow(plan, box):
             middle, width = box.cells(keys, level)
             low, high = middle - width, middle + width
@@ -194,29 +196,36 @@ class Fit:
             whitening = Whitening.from_shape(region.shape, self.metric, region.radius)
             references = np.rint(expected @ box.directions / self.metric + box.center)
             references = np.clip(references, -GRID_HALF, GRID_HALF).astype(np.int64)
-            states += [LeafSums(box, level, keys[clear], references, whitening)] if clear.any() else []
+            levels.append(np.full(int(clear.sum()), level))
+            nodes.append(keys[clear])
+            middles.append(references)
+            whitenings[level] = whitening
             sides.append((low, high))
             counts.append(mass)
             measured.append(clear)
         low, high = (np.vstack(side) for side in zip(*sides, strict=True))
         mass, clear = np.concatenate(counts), np.concatenate(measured)
         offsets = np.zeros((len(mass), len(self.metric)))
-        if states:
-            offsets[clear] = self._offsets(states, mass[clear], self._part(plan.shares["leaves"]))
+        if clear.any():
+            state = LeafSums(
+                box, np.concatenate(levels), np.concatenate(nodes), np.vstack(middles), whitenings
+            )
+            offsets[clear] = self._offsets(state, mass[clear], self._part(plan.shares["leaves"]))
         return Leaves(low, high, deviations, mass, offsets)
 
-    def _offsets(self, states: list[LeafSums], counts: Floats, share: Fraction) -> Floats:
+    def _offsets(self, state: LeafSums, counts: Floats, share: Fraction) -> Floats:
         """Measure how far the means of leaves lie from what was expected, in metric coordinates, shrunk.
 
-        A row lies in one leaf of one level: all leaves are one release of one vector a row.
+        A row lies in one leaf: all leaves are one release of one vector a row.
         """
-        total = np.vstack([self._fold(state) for state in states])
-        sums, scale = self.mechanism.sums("leaves", total, share)
+        sums, scale = self.mechanism.sums("leaves", self._fold(state), share)
         safe = np.maximum(counts, 1.0)
         steps = shrunk(sums / safe[:, None] / scale, 1 / safe**2) * scale
-        pieces = np.split(steps, np.cumsum([len(state.nodes) for state in states])[:-1])
-        colored = [s.whitening.color(piece) * self.metric for s, piece in zip(states, pieces, strict=True)]
-        return np.asarray(np.vstack(colored))
+        offsets = np.empty_like(steps)
+        for level, whitening in state.whitenings.items():
+            here = state.levels == level
+            offsets[here] = whitening.color(steps[here]) * self.metric
+        return offsets
 
     def _grow(self, plan: Plan, box: Box) -> list[tuple[int, Integers, Floats, NDArray[np.bool_]]]:
         """Grow the tree; return by levels its leaves: keys, numbers of rows, which stand clear of noise."""
@@ -236,8 +245,7 @@ class Fit:
 
     def _start(self, points: Floats, box: Box, k: int) -> Floats:
         """Run K-means on the private sample; return its centroids in grid steps."""
-        start = KMeans(k, n_init=_STARTS, random_state=int(self.rng.integers(2**31))).fit(points)
-        centers: Floats = start.cluster_centers_ / self.metric + box.center
+        centers = best_centers(points, k, self.rng) / self.metric + box.center
         return np.clip(centers, -GRID_HALF, GRID_HALF)
 
     def _pass(self, plan: Plan, part: str, centers: Floats, points: Floats, n: float) -> Clusters:
@@ -250,7 +258,7 @@ class Fit:
         share = self._part(plan.shares[part])
         mu = float(np.sqrt(float(share)))
         guess = guess_clusters(points, centers * self.metric, n)
-        clipped = float(np.clip(np.sqrt(d) / (mu * max(n / k, 1.0)), 0.005, 0.2))
+        clipped = float(np.clip(np.sqrt(d) / (mu * max(n / k, 1.0)), _LEAST_CLIPPED, 0.2))
         region = self.clip(guess.second, clipped, 2 * float(np.linalg.norm(self._half)))
         whitening = Whitening.from_shape(region.shape, self.metric, region.radius)
         references = np.rint(centers).astype(np.int64)
@@ -276,7 +284,7 @@ class Fit:
         """Release the mean squared distance to the nearest centroid, each row's clipped at a public cap."""
         nearest = pairwise_distances_argmin_min(points, centers * self.metric)[1] ** 2
         cap = max(3 * float(np.quantile(nearest, 0.99)), 1e-30)
-        state = Loss(centers, Assignment(centers, self.metric), self.metric, cap)
+        state = Loss(np.rint(centers).astype(np.int64), Assignment(centers, self.metric), self.metric, cap)
         total = self._fold(state)
         [[sum_]], _ = self.mechanism.counts("loss", total, self._part(plan.shares["loss"]))
         return max(float(sum_), 0.0) * cap / n, cap

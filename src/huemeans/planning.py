@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from huemeans.box import MOST_DEPTH
 from huemeans.budget import SHARES
 
 COUNT_SHARE: Final = 10_000
@@ -24,7 +25,6 @@ BOUNDS_SHARE: Final = 80_000
 _PER_CELL: Final = 8.0  # rows a unit of noise in the first cells of a tree, had they all equal shares
 _MOST_PASSES: Final = 6
 _GROWTH: Final = 1.5  # how much more than the last each pass gets
-_MOST_DEPTH: Final = 40
 _DEEPEST_START: Final = 10
 _MOST_LEVELS: Final = 6
 _MOST_NODES: Final = 4096
@@ -132,7 +132,7 @@ def _passes(power_a_mean: float, rules: Rules) -> int:
 def _levels(power: float, directions: int) -> tuple[int, ...]:
     """Choose where the tree starts, how many levels it skips at a time and how deep it may go."""
     start = int(np.clip(np.floor(np.log2(max(power / _PER_CELL, 1.0))), 0, _DEEPEST_START))
-    deepest = int(np.clip(np.floor(np.log2(max(power, 1.0))) + directions, start, _MOST_DEPTH))
+    deepest = int(np.clip(np.floor(np.log2(max(power, 1.0))) + directions, start, MOST_DEPTH))
     return tuple(range(start, deepest + 1, 2 if directions > 1 else 1))[:_MOST_LEVELS]
 
 

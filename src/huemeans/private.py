@@ -240,7 +240,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         check_is_fitted(self)
         validate_data(self, X, skip_check_array=True, reset=False)
         grid, _ = self._domain.to_grid(checks.table("X", X))
-        return Assignment(self._clusters.centers, self._metric).labels(grid)
+        return Assignment(self._clusters.centers, self._metric).all_labels(grid)
 
     def fit_predict(self, X: ArrayLike, y: object = None, **fit_parameters: Any) -> Integers:
         """Fit, and return the nearest released centroid of each row: for the holder, not for a release."""
@@ -294,7 +294,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         changed = np.zeros(len(labels))
         for centers in moved:
             placed = (centers - self._domain.middle) / self._domain.step
-            changed += Assignment(placed, self._metric).labels(grid) != labels
+            changed += Assignment(placed, self._metric).all_labels(grid) != labels
         return changed / draws
 
     @property

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from sklearn.metrics import pairwise_distances_argmin_min
 
-from huemeans.fold import Box
+from huemeans.box import Box
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

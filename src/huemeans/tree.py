@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from huemeans.fold import Box
+from huemeans.box import Box
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
