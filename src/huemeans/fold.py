@@ -133,6 +133,39 @@ class MomentSums(Mean):
         return np.asarray((coarse.T @ coarse)[self.pairs][None])
 
 
+def ruler(metric: Floats, cap: float) -> Whitening:
+    """Return the diagonal map under which RADIUS^2 stands for ``cap``, as finely as stays exact."""
+    scale = np.minimum(metric * (RADIUS / np.sqrt(cap)), 2.0 ** (_EXACT_BITS - 20))
+    shift = int(np.clip(np.floor(_EXACT_BITS - 20 - np.log2(scale.max())), 0, _EXACT_BITS))
+    return Whitening(np.diag(np.rint(scale * 2.0**shift).astype(np.int64)), shift)
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """Counts of rows by their squared distance from a reference, in units of RADIUS."""
+
+    reference: Integers
+    metric: Floats
+    edges: Floats
+    """(bins,): growing squared lengths, in metric units; no row lies beyond the last."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """One count a bin."""
+        return len(self.edges), 1
+
+    @cached_property
+    def _whitening(self) -> Whitening:
+        return ruler(self.metric, float(self.edges[-1]))
+
+    def sums(self, rows: Floats) -> Floats:
+        """Measure each row in integers and count it in its bin."""
+        one = np.zeros(len(rows), dtype=np.intp)
+        squares = self._whitening.squares_about(rows, self.reference[None], one)
+        borders = np.rint(self.edges / self.edges[-1] * RADIUS**2)
+        return counted(np.searchsorted(borders, squares), len(borders))[:, None]
+
+
 @dataclass(frozen=True, eq=False)
 class Level:
     """Counts of chosen cells of one level of a box, in units of RADIUS."""
@@ -273,10 +306,7 @@ class Loss:
 
     @cached_property
     def _whitening(self) -> Whitening:
-        """The diagonal map under which the cap is the square of RADIUS, as finely as stays exact."""
-        scale = np.minimum(self.metric * (RADIUS / np.sqrt(self.cap)), 2.0 ** (_EXACT_BITS - 20))
-        shift = int(np.clip(np.floor(_EXACT_BITS - 20 - np.log2(scale.max())), 0, _EXACT_BITS))
-        return Whitening(np.diag(np.rint(scale * 2.0**shift).astype(np.int64)), shift)
+        return ruler(self.metric, self.cap)
 
     def sums(self, rows: Floats) -> Floats:
         """Measure each row in integers, squares up to RADIUS^2 exactly and longer ones as RADIUS^2."""

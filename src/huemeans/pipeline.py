@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
-from sklearn.metrics import pairwise_distances_argmin_min
+from sklearn.metrics import pairwise_distances_argmin, pairwise_distances_argmin_min
 
 from huemeans.box import Box
 from huemeans.clip_shape import ClipShape
@@ -22,6 +22,7 @@ from huemeans.fold import (
     MOMENT_RADIUS,
     Assignment,
     Count,
+    Distances,
     LeafSums,
     Level,
     Lloyd,
@@ -34,7 +35,7 @@ from huemeans.fold import (
 from huemeans.lattice import RADIUS, Whitening
 from huemeans.mechanism import Mechanism
 from huemeans.planning import COUNT_SHARE, Plan, make_plan, most_nodes
-from huemeans.starts import best_centers
+from huemeans.starts import best_centers, with_useless_moved
 from huemeans.summary import Leaves, Moments, box_along, cell_means, elbow, guess_clusters, sample, shrunk
 from huemeans.tree import Tree
 
@@ -44,6 +45,8 @@ Clip = Callable[[Floats, float, float], ClipShape]
 
 SAMPLE: Final = 20_000
 _CURVE_SAMPLE: Final = 4_000
+_DISTANCES: Final = 24
+_BEYOND: Final = 0.03  # of the rows, beyond the radius to which second moments are clipped
 _LEAST_CLIPPED: Final = 0.0005
 _CLEAR: Final = 2.0  # deviations of its noise that a leaf's count must have for its mean to be measured
 _REACH: Final = 2.5  # half-width of the tree's box along a learned direction, in deviations
@@ -70,6 +73,9 @@ class Clusters:
 
     centers: Floats
     """(K, d), grid steps: references moved by shrunken means, within the domain."""
+
+    sizes: Floats
+    """(K,): counts, improved by what the summary expects."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +127,8 @@ class Fit:
         about = points + box.center * self.metric
         for number in range(1, plan.passes + 1):
             clusters = self._pass(plan, f"pass {number}", centers, about, n)
-            centers = clusters.centers
+            settled = number == plan.passes or not plan.levels
+            centers = clusters.centers if settled else self._rearranged(clusters, about)
         loss, cap = self._loss(plan, centers, about, n)
         return Released(n, plan, box, leaves, points, curve, clusters, loss, cap)
 
@@ -147,7 +154,9 @@ class Fit:
             steps = shrunk(sums / n / scale, np.array([1 / n**2])) * scale
             mean = np.clip(whitening.color(steps[0]), -GRID_HALF, GRID_HALF)
         if plan.shares["moments"]:
-            state = MomentSums(np.rint(mean).astype(np.int64), whitening)
+            about = np.rint(mean).astype(np.int64)
+            whitening = Whitening.from_shape(np.eye(d), self.metric, self._radius(plan, about, n))
+            state = MomentSums(about, whitening)
             first, second = state.pairs
             sums, scale = self.mechanism.products(
                 "moments", self._fold(state)[0], first == second, self._part(plan.shares["moments"])
@@ -158,6 +167,17 @@ class Fit:
             covariance = np.asarray(color @ whitened @ color.T)
             noise = scale / n * np.sqrt(2 * d) * np.linalg.norm(color, 2) ** 2
         return Moments(mean, covariance, float(noise))
+
+    def _radius(self, plan: Plan, about: Integers, n: float) -> float:
+        """Learn how far from a point all but a few rows lie, in steps of 2^(1/4)."""
+        farthest = 4 * float((self._half**2).sum())
+        edges = farthest * 2.0 ** (np.arange(1 - _DISTANCES, 1) / 2)
+        total = self._fold(Distances(about, self.metric, edges))
+        counts, noise = self.mechanism.counts("radius", total, self._part(plan.shares["radius"]))
+        beyond = np.append(np.cumsum(counts[:0:-1, 0])[::-1], 0.0)
+        room = _BEYOND * n + noise * np.sqrt(np.arange(_DISTANCES)[::-1])
+        inner = int(np.flatnonzero(beyond > room).max(initial=-1)) + 1
+        return float(np.sqrt(edges[inner]))
 
     def _box(self, plan: Plan, moments: Moments) -> tuple[Box, Floats]:
         """Lay the tree's box along learned directions, or along the sides of the domain.
@@ -278,7 +298,17 @@ class Fit:
             whitening.color(sums) / zooms[:, None],
             whitening.covariance(scale) / zooms[:, None, None] ** 2,
             np.clip(moved, -GRID_HALF, GRID_HALF),
+            known,
         )
+
+    def _rearranged(self, clusters: Clusters, points: Floats) -> Floats:
+        """Move centroids that the last pass has shown to be of little use."""
+        few = points[:_CURVE_SAMPLE]
+        labels = pairwise_distances_argmin(few, clusters.references * self.metric)
+        found = np.bincount(labels, minlength=len(clusters.sizes))
+        weights = (clusters.sizes / np.maximum(found, 1))[labels]
+        centers = with_useless_moved(few, weights, clusters.centers * self.metric, self.rng) / self.metric
+        return np.clip(centers, -GRID_HALF, GRID_HALF)
 
     def _loss(self, plan: Plan, centers: Floats, points: Floats, n: float) -> tuple[float, float]:
         """Release the mean squared distance to the nearest centroid, each row's clipped at a public cap."""

@@ -24,6 +24,7 @@ BOUNDS_SHARE: Final = 80_000
 
 _PER_CELL: Final = 8.0  # rows a unit of noise in the first cells of a tree, had they all equal shares
 _MOST_PASSES: Final = 6
+_DISTANCES: Final = 64  # bins of a histogram of distances, at the most
 _GROWTH: Final = 1.5  # how much more than the last each pass gets
 _DEEPEST_START: Final = 10
 _MOST_LEVELS: Final = 6
@@ -55,6 +56,7 @@ class Rules:
     leaves_of_few: float = 0.20
     """The shares of the tree and of its leaves, and those with at most three features."""
 
+    radius: float = 0.02
     moments: float = 0.15
     first_level: float = 12.0
     """The first level is counted so well that n / k rows stand this many deviations clear, if it can be."""
@@ -91,7 +93,9 @@ def most_draws(d: int, k: int) -> int:
     """Return the most discrete Gaussians that any plan draws after the bounds, on any path."""
     leaves = _MOST_LEVELS * most_nodes(d)
     first_level = 2**_DEEPEST_START
-    return 2 + d + d * (d + 1) // 2 + (leaves + first_level) * (1 + d) + _MOST_PASSES * k * (1 + d)
+    return (
+        2 + _DISTANCES + d + d * (d + 1) // 2 + (leaves + first_level) * (1 + d) + _MOST_PASSES * k * (1 + d)
+    )
 
 
 def make_plan(n: float, d: int, k: int, mu: float, rules: Rules = RULES) -> Plan:
@@ -105,6 +109,7 @@ def make_plan(n: float, d: int, k: int, mu: float, rules: Rules = RULES) -> Plan
     mean = 0.0 if few and grows else float(np.clip(rules.mean_at * d / power**2, 0.03, 0.4))
     parts = {
         "mean": mean,
+        "radius": rules.radius if learns else 0.0,
         "moments": rules.moments if learns else 0.0,
         "tree": tree if grows else 0.0,
         "leaves": leaves if grows else 0.0,

@@ -6,6 +6,7 @@ are of least use are taken away again (Fritzke, "Breathing K-means", 2020).
 """
 
 import warnings
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,8 @@ _RESTARTS: Final = 10
 _BREATH: Final = 5  # centroids that are added and taken away at a time, at first
 _LEAST_POINTS: Final = 8000
 _POINTS_A_CLUSTER: Final = 80
+_CANDIDATES: Final = 3  # clusters that are tried for a split
+_CLEARLY: Final = 3.0  # times as much as is lost must be gained, for what is known of the rows is noisy
 _STEP: Final = 1e-3  # of the spread: how far from a centroid its new neighbor starts
 
 
@@ -31,6 +34,41 @@ def best_centers(points: Floats, k: int, rng: np.random.Generator) -> Floats:
         start = KMeans(k, n_init=_RESTARTS, random_state=int(rng.integers(2**31))).fit(few)
         found = _lloyd(points, _breathing(few, start, rng).cluster_centers_)
     return np.asarray(found.cluster_centers_)
+
+
+def with_useless_moved(points: Floats, weights: Floats, centers: Floats, rng: np.random.Generator) -> Floats:
+    """Return centroids of which those of little use now split a cluster where that gains clearly more.
+
+    ``weights`` (n,) say how many rows each point stands for.  Other centroids stay as they are.
+    """
+    centers = centers.copy()
+    for _ in range(len(centers) if len(centers) > 1 else 0):
+        squares = pairwise_distances(points, centers, metric="sqeuclidean")
+        labels = squares.argmin(axis=1)
+        nearest, second = np.partition(squares, 1, axis=1)[:, :2].T
+        use = np.bincount(labels, weights=weights * (second - nearest), minlength=len(centers))
+        losses = np.bincount(labels, weights=weights * nearest, minlength=len(centers))
+        useless = int(use.argmin())
+        found = [
+            _split(points[labels == worst], weights[labels == worst], float(losses[worst]), int(worst), rng)
+            for worst in np.argsort(-losses)[:_CANDIDATES]
+            if worst != useless and (labels == worst).sum() > 1
+        ]
+        gain, worst, parts = max(found, key=itemgetter(0), default=(0.0, 0, centers[:2]))
+        if gain <= _CLEARLY * use[useless]:
+            break
+        centers[[worst, useless]] = parts
+    return centers
+
+
+def _split(
+    points: Floats, weights: Floats, loss: float, cluster: int, rng: np.random.Generator
+) -> tuple[float, int, Floats]:
+    """Return what splitting a cluster gains, the cluster, and its halves."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        halves = KMeans(2, n_init=2, random_state=int(rng.integers(2**31))).fit(points, sample_weight=weights)
+    return loss - float(halves.inertia_), cluster, halves.cluster_centers_
 
 
 def _breathing(points: Floats, model: KMeans, rng: np.random.Generator) -> KMeans:
