@@ -23,7 +23,7 @@ ARROWS = {
     "box": set(),
     "chunks": set(),
     "domain": {*CORE, "chunks"},
-    "fold": {"box", "chunks", "lattice"},
+    "fold": {"box", "checks", "chunks", "lattice"},
     "learned_bounds": {"chunks", "lattice", "mechanism"},
     "mechanism": {"budget", "entropy", "fold", "guarantee", "lattice", "noise"},
     "persons": {"checks"},

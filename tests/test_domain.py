@@ -146,14 +146,20 @@ def test_a_bad_schema_is_refused_without_a_private_value(rows, message):
     assert "61234" not in str(caught.value)
 
 
-def test_lists_are_a_convenience_and_give_nothing_away():
-    """Ragged or wordy lists are refused without sizes; empty ones are answered; masked cells are missing."""
-    for rows in ([[1.0, 2.0, 3.0], [4.0]], [["a", "b" * 21, "c"]]):
-        with pytest.raises(InvalidArgument, match=r"^rows=<") as caught:
-            DOMAIN.to_grid(rows)
-        assert "21" not in str(caught.value)
-        assert "(2" not in str(caught.value)
-        assert caught.value.__cause__ is caught.value.__context__ is None
+def test_each_row_of_a_list_stands_by_itself():
+    """What is no number is missing, and so is a row of another length; no rows are answered, too."""
+    grid, kept = DOMAIN.to_grid([[1000.0, 0.0, None], [4.0], ["1000", "b" * 21, "0"]])
+    alone = [DOMAIN.to_grid([row])[0][0].tolist() for row in ([1000.0, 0.0, None], [4.0], ["1000", "?", "0"])]
+    assert grid.tolist() == alone
+    assert kept.all()
+    assert grid[1].tolist() == [0, 0, 0]
     assert DOMAIN.to_grid([])[0].shape == (0, 3)
     masked = np.ma.masked_array([[1000.0, 0.0, 5.0]], mask=[[False, False, True]])
     assert DOMAIN.to_grid(masked)[0][0, 2] == 0
+
+
+def test_a_table_of_another_width_is_refused_without_its_length():
+    """The message knows columns, and neither a value nor the number of rows."""
+    with pytest.raises(InvalidArgument, match=r"^rows=<table, 2 columns>") as caught:
+        DOMAIN.to_grid(np.full((61234, 2), 61234.0))
+    assert "61234" not in str(caught.value)

@@ -1,5 +1,7 @@
 """At most so many rows of each person, chosen by their content alone."""
 
+from decimal import Decimal
+
 import numpy as np
 import pytest
 
@@ -82,6 +84,41 @@ def test_a_row_without_a_person_is_left_out_and_no_two_persons_are_merged(person
 def test_names_that_cannot_be_sorted_are_no_error():
     """Persons of several types are told apart, and 7 is "7" to nobody."""
     assert len(groups([7, "7", b"7", 7.0, (7,)])) == 4
+
+
+class Namesake:
+    """Two of them print alike."""
+
+    def __str__(self):
+        return "Smith"
+
+
+class Broken:
+    """Cannot be hashed, and fails to be compared or printed."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        raise ValueError("61234")
+
+    __str__ = __eq__
+
+
+@pytest.mark.parametrize(
+    ("person", "number"),
+    [
+        (["ann", np.str_("ann"), "bob"], 2),
+        ([7, Decimal(7), 7.0, np.int8(7), 8], 2),
+        ([("h1", 3), ("h1", np.int64(3)), ("h2", 3)], 2),
+        ([np.datetime64("2020-01-01"), np.datetime64("2020-01-01T00:00"), np.datetime64("2021")], 2),
+        ([Namesake(), Namesake()], 2),
+        ([10**5000, 10**5000, 10**5000 + 1], 2),
+        ([Decimal("sNaN"), Broken(), [1], "ann"], 1),
+    ],
+)
+def test_entries_are_one_person_if_they_are_equal(person, number):
+    """Whatever their types or their text; what cannot be compared is nobody, and no error."""
+    assert len(groups(person)) == number
 
 
 def test_removing_a_person_among_missing_ones_changes_no_others():

@@ -1,5 +1,6 @@
 """PrivateKMeans: its budget, its control flow on neighboring tables, its answers to any table."""
 
+import traceback
 import warnings
 from fractions import Fraction
 
@@ -8,7 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 
-from huemeans import InvalidArgument, PrivateKMeans
+from huemeans import HuemeansError, InvalidArgument, PrivateKMeans
 from huemeans.mechanism import Mechanism
 from huemeans.testing import seeded_noise
 
@@ -261,6 +262,7 @@ def test_nothing_is_stored_that_rows_computed_bare():
     [
         ({"n_clusters": 0}, r"^n_clusters=0 "),
         ({"n_clusters": 2.5}, r"^n_clusters=2\.5 "),
+        ({"n_clusters": 20_001}, r"^n_clusters=20001 .* at most 4096"),
         ({"n_clusters": "many"}, r"^n_clusters='many' .* 'auto'"),
         ({"epsilon": 0}, r"^epsilon=0 "),
         ({"epsilon": float("inf")}, r"^epsilon=inf "),
@@ -276,6 +278,7 @@ def test_nothing_is_stored_that_rows_computed_bare():
         ({"outside": "wrap"}, r"^outside='wrap' "),
         ({"k_range": (5, 2)}, r"^k_range=2 "),
         ({"feature_weights": [1.0]}, r"^feature_weights=.* shape \(2,\)"),
+        ({"feature_weights": [1e-140, 1e140]}, r"^feature_weights=<weights> .* factor"),
         ({"feature_weights": [1.0, -1.0]}, r"^feature_weights=.* above 0"),
     ],
 )
@@ -286,7 +289,7 @@ def test_bad_parameters_are_refused(options, message):
 
 
 @pytest.mark.parametrize(
-    "X", [[["61234", "b"]], np.zeros(7), np.zeros((7, 2), dtype=complex), np.full((7, 2), None)]
+    "X", [np.array([["61234", "b"]]), np.zeros(7), np.zeros((7, 2), dtype=complex), np.full((7, 2), None)]
 )
 def test_a_bad_schema_is_refused_without_a_value_or_a_count(X):
     """Text, one dimension, complex numbers and objects."""
@@ -294,6 +297,54 @@ def test_a_bad_schema_is_refused_without_a_value_or_a_count(X):
         fitted(X)
     assert "61234" not in str(caught.value)
     assert "7" not in str(caught.value)
+
+
+ODD_CELLS = ["n/a", "", None, 10**400, 1 + 2j, np.ma.masked, np.complex128(1j), object(), [1], b"\xff"]
+
+
+@pytest.mark.parametrize("cell", ODD_CELLS, ids=lambda cell: type(cell).__name__)
+@pytest.mark.parametrize("bounds", [BOX, "private"])
+def test_no_cell_of_a_list_raises_or_warns(cell, bounds):
+    """A list has no schema that one row could break: what is no number is missing."""
+    rows = [["1", "2"], [3.5, 4]] * 30
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = fitted([*rows, [cell, 3], [1, 2, 3], None], 2, bounds=bounds)
+    assert np.isfinite(model.cluster_centers_).all()
+
+
+def test_a_masked_cell_that_does_not_fit_into_a_float_is_no_warning():
+    """Long doubles beyond 1e308 become infinite in silence."""
+    X = np.ma.masked_array(np.full((30, 2), np.longdouble(2) ** 2000), mask=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted(X, 2)
+
+
+def test_no_rows_at_all_are_answered_where_the_bounds_say_how_many_columns():
+    """An empty list is a table like any other."""
+    assert fitted([], 2, bounds=[[0, 0, 0], [1, 1, 1]]).cluster_centers_.shape == (2, 3)
+
+
+def test_too_little_memory_is_said_without_the_number_of_rows(monkeypatch):
+    """An allocation that fails names its size, which is private."""
+
+    def fails(*_, **__):
+        raise MemoryError("Unable to allocate an array with shape (12345678, 4)")
+
+    monkeypatch.setattr("huemeans.checks.table", fails)
+    with pytest.raises(HuemeansError, match="memory") as caught:
+        fitted(blobs(10))
+    assert "12345678" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("widths", [1e-15, 1e-29])
+def test_features_of_very_different_width_give_finite_summaries(widths):
+    """Cells in which rounding leaves no mass of a Gaussian have means all the same."""
+    rng = np.random.default_rng(0)
+    scale = np.array([1.0, widths, 1.0, 1 / widths, 1.0, widths])
+    model = fitted(rng.normal(size=(3000, 6)) * scale, 2, epsilon=5.0, bounds=[-9 * scale, 9 * scale])
+    assert np.isfinite(model.summary_.means).all()
 
 
 def test_it_is_an_estimator():

@@ -1,7 +1,9 @@
 """Checks of public arguments: each error names the argument, its value, what was expected, what to do."""
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, NoReturn
 
@@ -45,10 +47,12 @@ def delta(value: Any) -> float:
     return result
 
 
-def integer(name: str, value: Any, *, least: int, remedy: str) -> int:
-    """Return ``value`` as an int of at least ``least``, or raise."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        refuse(name, repr(value), f"a whole number of at least {least}", remedy)
+def integer(name: str, value: Any, *, least: int, remedy: str, most: int | None = None) -> int:
+    """Return ``value`` as an int of at least ``least`` and at most ``most``, or raise."""
+    whole = not isinstance(value, bool) and isinstance(value, Integral)
+    if not whole or int(value) < least or (most is not None and int(value) > most):
+        upper = "" if most is None else f" and at most {most}"
+        refuse(name, repr(value), f"a whole number of at least {least}{upper}", remedy)
     return int(value)
 
 
@@ -80,39 +84,69 @@ def real_array(name: str, value: ArrayLike, *, found: str | None = None) -> NDAr
 
 def any_array(name: str, value: ArrayLike) -> NDArray[Any]:
     """Return ``value`` as an array, masked cells as NaN; a ragged list is refused without its sizes."""
-    if isinstance(value, np.ma.MaskedArray):
-        numeric = value.dtype.kind in "fiub"
-        return np.asarray(np.ma.filled(value.astype(np.float64), np.nan) if numeric else value.data)
-    try:
-        array = np.asarray(value)
-    except (ValueError, TypeError, OverflowError):
-        array = None
+    with quiet():
+        if isinstance(value, np.ma.MaskedArray):
+            numeric = value.dtype.kind in "fiub"
+            return np.asarray(np.ma.filled(value.astype(np.float64), np.nan) if numeric else value.data)
+        try:
+            array = np.asarray(value)
+        except (ValueError, TypeError, OverflowError):
+            array = None
     if array is None:  # outside the handler, so that no original message with sizes is chained
         refuse(name, "<not an array>", "rows of equal length", "Give every row a value for every feature")
     return array
 
 
-def table(name: str, value: ArrayLike, *, finite: bool = False) -> NDArray[np.float64]:
-    """Return rows as float64 (n, d), or raise; the message holds neither a value nor the number of rows."""
-    array = _numbers(value) if isinstance(value, list | tuple) else any_array(name, value)
-    array = any_array(name, value) if array is None else array
+def table(
+    name: str, value: ArrayLike, *, width: int | None = None, finite: bool = False
+) -> NDArray[np.float64]:
+    """Return rows as float64 (n, d), or raise; the message holds neither a value nor the number of rows.
+
+    Arrays and frames are accepted or refused by their schema.  A list has none: its first row says how many
+    columns there are if ``width`` does not, and what is no number, or a row of another length, is missing.
+    """
+    array = _listed(value, width) if isinstance(value, list | tuple) else any_array(name, value)
     if array.dtype.kind not in "fiub":
         refuse(name, f"<table of {kind_of(array)}>", "a numeric dtype", "Encode words as numbers")
     if array.ndim != 2 or not array.shape[1]:  # noqa: PLR2004
         refuse(name, f"<table in {array.ndim} dimensions>", "rows and columns", "Pass one row per record")
-    with np.errstate(all="ignore"):
+    with quiet():
         rows = array.astype(np.float64, copy=False)
     if finite and not np.isfinite(rows).all():
         refuse(name, "<table with NaN or infinity>", "finite numbers", "Drop or fill such cells first")
     return rows
 
 
-def _numbers(value: ArrayLike) -> NDArray[np.float64] | None:
-    """Return a list of rows as numbers, whatever types numpy would choose for it; None becomes NaN."""
+def _listed(rows: Sequence[Any], width: int | None) -> NDArray[np.float64]:
+    """Return a list of rows as numbers, each row by itself; a list of no rows is (n,)."""
+    if width is None:
+        width = len(rows[0]) if len(rows) and isinstance(rows[0], Sequence | np.ndarray) else 0
+    array = np.full((len(rows), width) if width else len(rows), np.nan)
+    with quiet():
+        for at, row in enumerate(rows if width else ()):
+            if isinstance(row, Sequence | np.ndarray) and not isinstance(row, str) and len(row) == width:
+                array[at] = [_cell(cell) for cell in row]
+    return array
+
+
+def _cell(value: Any) -> float:
+    """Return a cell as a number; what is none is missing, what is too large infinite."""
+    if value is np.ma.masked or isinstance(value, complex | np.complexfloating | np.ndarray):
+        return math.nan
     try:
-        return np.asarray(value, dtype=np.float64)
-    except (ValueError, TypeError, OverflowError):
-        return None
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except Exception:  # noqa: BLE001  # whatever a cell does, it is that row's value and no error
+        return math.nan
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Let no content of a row warn."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def kind_of(array: NDArray[Any]) -> str:

@@ -175,7 +175,12 @@ class Domain:
 
     def _table(self, rows: ArrayLike) -> NDArray[Any]:
         """Accept the schema or raise; the message knows columns and dtype, never the number of rows."""
-        table = checks.any_array("rows", self._by_name(rows))
+        given = self._by_name(rows)
+        table = (
+            checks.table("rows", given, width=self.n_features)
+            if isinstance(given, list | tuple)
+            else checks.any_array("rows", given)
+        )
         if table.shape == (0,):
             table = table.reshape(0, self.n_features)
         if table.dtype.kind not in "fiub":

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
+from huemeans import checks
 from huemeans.box import Box
 from huemeans.chunks import chunk_rows, over_chunks
 from huemeans.lattice import RADIUS, Whitening
@@ -135,6 +136,8 @@ class MomentSums(Mean):
 
 def ruler(metric: Floats, cap: float) -> Whitening:
     """Return the diagonal map under which RADIUS^2 stands for ``cap``, as finely as stays exact."""
+    if not 0 < cap < np.inf:
+        checks.refuse("cap", repr(cap), "a finite length above 0", "Measure within the domain")
     scale = np.minimum(metric * (RADIUS / np.sqrt(cap)), 2.0 ** (_EXACT_BITS - 20))
     shift = int(np.clip(np.floor(_EXACT_BITS - 20 - np.log2(scale.max())), 0, _EXACT_BITS))
     return Whitening(np.diag(np.rint(scale * 2.0**shift).astype(np.int64)), shift)

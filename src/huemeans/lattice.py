@@ -127,6 +127,10 @@ class Whitening:
     def _about(
         self, rows: NDArray[np.float64], references: Integers, cells: NDArray[np.intp]
     ) -> NDArray[np.float64]:
+        if not (np.abs(references) <= MOST_OFFSET // 2).all():
+            checks.refuse(
+                "references", "<array>", f"grid values up to {MOST_OFFSET // 2}", "Clip them to the grid"
+            )
         z = rows @ self._scaled
         z -= (references @ self._scaled)[cells]
         return z

@@ -36,16 +36,20 @@ def limited_rows(table: NDArray[np.float64], person: ArrayLike, most: int) -> ND
 def person_codes(person: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Return a number for each person, equal for equal entries, and which entries are there at all.
 
-    Whether two entries are one person depends on these two alone: everything that numpy would convert
-    because of other entries is compared as Python's own objects are.
+    Entries are one person if they are equal as Python's own objects, 7 and 7.0 but not 7 and "7", whatever
+    the others are.  What cannot be told from others is nobody.
     """
     values, present = _entries(person)
     code = np.full(values.shape, -1, dtype=np.intp)
-    if values.dtype.kind == "O":
-        seen: dict[str, int] = {}
-        code[present] = [seen.setdefault(_name(value), len(seen)) for value in values[present]]
-    else:
+    if values.dtype.kind != "O":
         code[present] = np.unique(values[present], return_inverse=True)[1]
+        return code, present
+    seen: dict[Any, int] = {}
+    for at in np.flatnonzero(present):
+        try:
+            code[at] = seen.setdefault(_plain(values[at]), len(seen))
+        except Exception:  # noqa: BLE001  # an entry that cannot be hashed or compared
+            present[at] = False
     return code, present
 
 
@@ -54,30 +58,31 @@ def _entries(person: ArrayLike) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     masked = np.ma.getmaskarray(person) if isinstance(person, np.ma.MaskedArray) else False
     if isinstance(person, np.ndarray) and person.dtype.kind != "O":
         values = np.asarray(person)
+        missing = values != values  # noqa: PLR0124  # NaN and NaT
     else:
         given = person.to_pylist() if hasattr(person, "to_pylist") else person
         listed = list(given) if isinstance(given, Iterable) else []
         values = np.empty(len(listed), dtype=object)
         for at, value in enumerate(listed):
             values[at] = value
-    missing = (
-        [_is_missing(value) for value in values] if values.dtype.kind == "O" else np.not_equal(values, values)
-    )
-    return values, ~(np.asarray(missing, dtype=bool) | masked)
+        missing = np.array([_is_missing(value) for value in listed], dtype=bool)
+    return values, ~(missing | masked)
 
 
-def _is_missing(value: object) -> bool:
-    itself: Any = value
-    unequal = isinstance(value, Number | np.datetime64) and bool(np.not_equal(itself, itself))
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or unequal
+def _is_missing(value: Any) -> bool:
+    if value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    try:
+        return isinstance(value, Number | np.generic) and bool(value != value)  # noqa: PLR0124
+    except Exception:  # noqa: BLE001  # a signaling NaN
+        return True
 
 
-def _name(value: object) -> str:
-    """Return a text that two entries share if they are one person: 7 and 7.0, but not 7 and "7"."""
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        value = int(value)
-    kind = "number" if isinstance(value, int | float | np.integer | np.floating) else type(value).__name__
-    return f"{kind}:{value}"
+def _plain(value: Any) -> Any:
+    """Return an entry as one of Python's own objects; a time as nanoseconds, whatever its unit."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return value.dtype.kind, int(value.astype(f"{value.dtype.kind}8[ns]").astype(np.int64))
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def content_hash(table: NDArray[np.float64]) -> NDArray[np.uint64]:

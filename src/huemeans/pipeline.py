@@ -120,7 +120,7 @@ class Fit:
         moments = self._moments(plan, n)
         box, deviations = self._box(plan, moments)
         leaves = self._leaves(plan, box, deviations, moments)
-        points = sample(leaves, box, self._residual_root(moments, box), SAMPLE, self.rng)
+        points = sample(leaves, box, self._residual_root(moments, box), max(SAMPLE, 10 * most), self.rng)
         curve = {} if k_range is None else self._curve(points, k_range)
         k = n_clusters if k_range is None else elbow(curve, len(box.directions))
         centers = self._start(points, box, k)
@@ -321,7 +321,7 @@ class Fit:
 
     def _curve(self, points: Floats, k_range: tuple[int, int]) -> dict[int, float]:
         """Return the K-means loss of the private sample for every K in the range."""
-        few = points[:_CURVE_SAMPLE]
+        few = points[: max(_CURVE_SAMPLE, 4 * k_range[1])]
         curve = {}
         for k in range(k_range[0], k_range[1] + 1):
             start = KMeans(k, n_init=4, random_state=int(self.rng.integers(2**31)))

@@ -22,6 +22,9 @@ LOSS_SHARE: Final = 10_000
 BOUNDS_SHARE: Final = 80_000
 """Spent first, on learned bounds, if there are no public ones; all other shares are of what is left."""
 
+MOST_CLUSTERS: Final = 4096
+"""What the private summary is sampled finely enough for."""
+
 _PER_CELL: Final = 8.0  # rows a unit of noise in the first cells of a tree, had they all equal shares
 _MOST_PASSES: Final = 6
 _DISTANCES: Final = 64  # bins of a histogram of distances, at the most

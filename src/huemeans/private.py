@@ -24,7 +24,7 @@ from huemeans.mechanism import Mechanism
 from huemeans.noise import marked
 from huemeans.persons import limited_rows
 from huemeans.pipeline import Fit, Released
-from huemeans.planning import BOUNDS_SHARE, most_draws
+from huemeans.planning import BOUNDS_SHARE, MOST_CLUSTERS, most_draws
 from huemeans.uncertainty import ConfidenceSet, label_draws, ratio_covariance, separation_p_values
 
 Floats = NDArray[np.float64]
@@ -33,6 +33,7 @@ Integers = NDArray[np.int64]
 _MOST_MU: Final = 64  # no plan has use for more, and epsilon is then some thousands
 _SCALE_BITS: Final = 39  # up to that mu every scale is at least 2^19.5: sum 1/s^2 <= draws / 2^39
 _MOST_RATIO: Final = 1e60
+_MOST_WEIGHT: Final = 1e12
 _TOO_LARGE: Final = "the fit needs more memory than there is: use a larger machine, or fewer features."
 
 
@@ -161,11 +162,9 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         """
         del y
         self._check_parameters()
-        table = checks.table("X", X)
-        validate_data(self, X, skip_check_array=True)
         failure: Exception | None = None
         try:
-            self._fit(table, person)
+            self._fit(self._table(X, reset=True), person)
         except MemoryError:  # its message has the number of rows
             failure = HuemeansError(_TOO_LARGE)
         except Exception as error:  # noqa: BLE001  # raised again below, out of reach of the frames
@@ -179,7 +178,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         if person is not None:
             table = limited_rows(table, person, self.max_rows_per_person)
         width = table.shape[1]
-        most = self.k_range[1] if self.n_clusters == "auto" else self.n_clusters
+        most = int(self.k_range[1] if self.n_clusters == "auto" else self.n_clusters)
         count = most_draws(width, most) + learned_bounds.draws(width) * self._learns_bounds
         caps = Draws(count, Fraction(count, 2**_SCALE_BITS))
         mu = largest_mu(self.epsilon, self.delta, caps) / self.max_rows_per_person
@@ -197,7 +196,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         seed = check_random_state(self.random_state).randint(2**31)
         fit = Fit(grid[kept], mechanism, metric, clip, np.random.default_rng(seed), remaining)
         auto = self.n_clusters == "auto"
-        released = fit.run(most, (self.k_range[0], self.k_range[1]) if auto else None)
+        released = fit.run(most, (int(self.k_range[0]), most) if auto else None)
         self._publish(released, domain, metric, mechanism)
         self.guarantee_ = Guarantee(
             "dp",
@@ -238,8 +237,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
     def predict(self, X: ArrayLike) -> Integers:
         """Return the nearest released centroid of each row: for the holder, not covered by the guarantee."""
         check_is_fitted(self)
-        validate_data(self, X, skip_check_array=True, reset=False)
-        grid, _ = self._domain.to_grid(checks.table("X", X))
+        grid, _ = self._domain.to_grid(self._table(X, reset=False))
         return Assignment(self._clusters.centers, self._metric).all_labels(grid)
 
     def fit_predict(self, X: ArrayLike, y: object = None, **fit_parameters: Any) -> Integers:
@@ -249,8 +247,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
     def transform(self, X: ArrayLike) -> Floats:
         """Return the distance of each row to each released centroid: for the holder."""
         check_is_fitted(self)
-        validate_data(self, X, skip_check_array=True, reset=False)
-        grid, _ = self._domain.to_grid(checks.table("X", X))
+        grid, _ = self._domain.to_grid(self._table(X, reset=False))
         rows = self._domain.to_raw(grid)
         return np.stack([np.linalg.norm(rows - center, axis=1) for center in self.cluster_centers_], axis=1)
 
@@ -288,7 +285,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
     def relabel_probability(self, X: ArrayLike, *, draws: int = 200, random_state: int | None = 0) -> Floats:
         """Return each row's chance of another label under other noise: for the holder."""
         labels = self.predict(X)
-        grid, _ = self._domain.to_grid(checks.table("X", X))
+        grid, _ = self._domain.to_grid(self._table(X, reset=False))
         rng = np.random.default_rng(random_state)
         moved = label_draws(self.cluster_centers_, self.noise_covariance_, draws, rng)
         changed = np.zeros(len(labels))
@@ -296,6 +293,19 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
             placed = (centers - self._domain.middle) / self._domain.step
             changed += Assignment(placed, self._metric).all_labels(grid) != labels
         return changed / draws
+
+    def _table(self, X: ArrayLike, *, reset: bool) -> Floats:
+        """Return rows as numbers, and check or remember the schema."""
+        table = checks.table("X", X, width=self._declared_width() if reset else self.n_features_in_)
+        validate_data(self, X if hasattr(X, "columns") else table, reset=reset, skip_check_array=True)
+        return table
+
+    def _declared_width(self) -> int | None:
+        """Return of how many features the bounds speak, if they say so."""
+        if isinstance(self.bounds, Mapping):
+            return len(self.bounds)
+        shape = checks.any_array("bounds", self.bounds).shape
+        return int(shape[1]) if len(shape) == 2 else None  # noqa: PLR2004
 
     @property
     def _learns_bounds(self) -> bool:
@@ -326,11 +336,15 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
             "feature_weights", given, above=0, expected="finite weights above 0", remedy="Use 1 for the usual"
         )
         checks.shaped("feature_weights", weights, (domain.n_features,))
+        if weights.max() > _MOST_WEIGHT * weights.min():
+            expected = f"weights within a factor of {_MOST_WEIGHT:g}"
+            checks.refuse("feature_weights", "<weights>", expected, "Leave out what does not matter")
         return weights
 
     def _check_parameters(self) -> None:
         if self.n_clusters != "auto":
-            checks.integer("n_clusters", self.n_clusters, least=1, remedy="Say how many clusters, or 'auto'")
+            remedy = "Say how many clusters, or 'auto'"
+            checks.integer("n_clusters", self.n_clusters, least=1, most=MOST_CLUSTERS, remedy=remedy)
         checks.epsilon(self.epsilon)
         checks.delta(self.delta)
         checks.choice("neighbors", self.neighbors, NEIGHBORS)
@@ -345,7 +359,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
                 )
         low, high = self.k_range
         checks.integer("k_range", low, least=1, remedy="Pass (smallest, largest)")
-        checks.integer("k_range", high, least=int(low), remedy="Pass (smallest, largest)")
+        checks.integer("k_range", high, least=int(low), most=MOST_CLUSTERS, remedy="Pass (smallest, largest)")
 
 
 def _metric(domain: Domain) -> Floats:

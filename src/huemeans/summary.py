@@ -16,6 +16,9 @@ from huemeans.box import Box
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_NO_MASS: Final = (
+    1e-14  # of a Gaussian: beyond, rounding decides and the nearest point of a cell stands for it
+)
 _PSEUDO: Final = 10.0  # points of the pooled scale that each cluster is given
 _ROUNDS: Final = 10
 _CLEAR: Final = 2.0  # deviations above its mean that the square of noise alone stays below
@@ -81,7 +84,8 @@ def cell_means(low: Floats, high: Floats, deviations: Floats) -> Floats:
         else:
             mass = ndtr(b / deviation) - ndtr(a / deviation)
             density = np.exp(-0.5 * (a / deviation) ** 2) - np.exp(-0.5 * (b / deviation) ** 2)
-            means[:, side] = deviation * density / np.sqrt(2 * np.pi) / mass
+            mean = deviation * density / np.sqrt(2 * np.pi) / np.maximum(mass, _NO_MASS)
+            means[:, side] = np.clip(np.where(mass > _NO_MASS, mean, 0.0), a, b)
     return means
 
 
@@ -94,7 +98,8 @@ def draw_within(low: Floats, high: Floats, deviations: Floats, rng: np.random.Ge
             points[:, side] = a + u * (b - a)
         else:
             start = ndtr(a / deviation)
-            points[:, side] = deviation * ndtri(start + u * (ndtr(b / deviation) - start))
+            drawn = deviation * ndtri(start + u * (ndtr(b / deviation) - start))
+            points[:, side] = np.clip(np.where(np.isfinite(drawn), drawn, 0.0), a, b)
     return points
 
 
