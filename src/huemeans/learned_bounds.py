@@ -28,7 +28,7 @@ MOST_EXPONENT: Final = 40
 CELLS: Final = 256
 ROUNDS: Final = 3
 
-_FALSE_ALARM: Final = 0.01  # a round, of taking any empty bin of any feature for an occupied one
+_FALSE_ALARM: Final = 1e-4  # a round, of taking any empty bin of any feature for an occupied one
 _WIDEST: Final = 64
 _TAIL: Final = 2.5  # deviations of its noise that all of a tail may hold and still be cut off
 _GAIN: Final = 4  # how many times narrower bounds must become, or they stay: a tail may hide in the noise
