@@ -27,7 +27,7 @@ ARROWS = {
     "learned_bounds": {"chunks", "lattice", "mechanism"},
     "mechanism": {"budget", "entropy", "fold", "guarantee", "lattice", "noise"},
     "persons": {"checks"},
-    "planning": {"box", "budget"},
+    "planning": {"box", "budget", "checks", "discretization", "learned_bounds"},
     "pipeline": {
         "box",
         "clip_shape",
@@ -58,6 +58,7 @@ ARROWS = {
         "planning",
         "uncertainty",
     },
+    "forecast": {"budget", "checks", "clip_shape", "guarantee", "planning"},
     "starts": set(),
     "summary": {"box"},
     "tree": {"box"},

@@ -6,6 +6,7 @@ from huemeans.discretization import Draws
 from huemeans.domain import Domain
 from huemeans.ellipsoid import Ellipsoid, min_trace_ellipsoid
 from huemeans.errors import BudgetExceeded, HuemeansError, InvalidArgument, UnprotectedDirection
+from huemeans.forecast import Forecast, plan
 from huemeans.guarantee import Guarantee, PrivacyUnit
 from huemeans.leave_one_out import Differences, differences
 from huemeans.noise import ColoredGaussian
@@ -23,6 +24,7 @@ __all__ = [
     "Domain",
     "Draws",
     "Ellipsoid",
+    "Forecast",
     "Guarantee",
     "HuemeansError",
     "InvalidArgument",
@@ -35,5 +37,6 @@ __all__ = [
     "differences",
     "epsilon_at",
     "min_trace_ellipsoid",
+    "plan",
     "whitened_limit",
 ]

@@ -93,11 +93,11 @@ def scale_for(sensitivity_squared: int, mu_squared: Fraction) -> int:
 class Accountant:
     """Carries (mu^2, S, N) of a fit and refuses a draw that would pass any of the three.
 
-        Guarantees (each has a test of its name):
+    Guarantees (each has a test of its name):
 
-        * ``charge`` raises before anything is recorded when the part would not fit;
-        * sums are exact: no order of charges and no number of them makes a rounding error;
-        * the three caps are fixed at the start and are all that the final guarantee depends on;
+    * ``charge`` raises before anything is recorded when the part would not fit;
+    * sums are exact: no order of charges and no number of them makes a rounding error;
+    * the three caps are fixed at the start and are all that the final guarantee depends on;
     * charges from several threads are checked one after the other.
     """
 

@@ -34,7 +34,7 @@ from huemeans.fold import (
 )
 from huemeans.lattice import RADIUS, Whitening
 from huemeans.mechanism import Mechanism
-from huemeans.planning import COUNT_SHARE, Plan, make_plan, most_nodes
+from huemeans.planning import COUNT_SHARE, Plan, clipped_share, make_plan, most_nodes, split_pass
 from huemeans.starts import best_centers, with_useless_moved
 from huemeans.summary import Leaves, Moments, box_along, cell_means, elbow, guess_clusters, sample, shrunk
 from huemeans.tree import Tree
@@ -47,12 +47,10 @@ SAMPLE: Final = 20_000
 _CURVE_SAMPLE: Final = 4_000
 _DISTANCES: Final = 24
 _BEYOND: Final = 0.03  # of the rows, beyond the radius to which second moments are clipped
-_LEAST_CLIPPED: Final = 0.0005
 _CLEAR: Final = 2.0  # deviations of its noise that a leaf's count must have for its mean to be measured
 _REACH: Final = 2.5  # half-width of the tree's box along a learned direction, in deviations
 _INSIDE: Final = 1 - 1e-9
 _SPLIT: Final = 6.0  # deviations of the next level's noise that a count must stand clear to be split
-_COUNT_WEIGHT: Final = 0.2  # rho / s: how far means are expected to lie from their reference
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,24 +267,19 @@ class Fit:
         return np.clip(centers, -GRID_HALF, GRID_HALF)
 
     def _pass(self, plan: Plan, part: str, centers: Floats, points: Floats, n: float) -> Clusters:
-        """Run one colored Lloyd pass about published centroids.
-
-        With s the size of the clip region, count and sum share mu_t^2 as rho : s, which minimizes
-        (s + rho)^2 / mu_t^2.
-        """
+        """Run one colored Lloyd pass about published centroids."""
         k, d = centers.shape
         share = self._part(plan.shares[part])
         mu = float(np.sqrt(float(share)))
         guess = guess_clusters(points, centers * self.metric, n)
-        clipped = float(np.clip(np.sqrt(d) / (mu * max(n / k, 1.0)), _LEAST_CLIPPED, 0.2))
-        region = self.clip(guess.second, clipped, 2 * float(np.linalg.norm(self._half)))
+        region = self.clip(guess.second, clipped_share(n / k, d, mu), 2 * float(np.linalg.norm(self._half)))
         whitening = Whitening.from_shape(region.shape, self.metric, region.radius)
         references = np.rint(centers).astype(np.int64)
         zooms = guess.scale / guess.scales
         total = self._fold(Lloyd(references, Assignment(centers, self.metric), whitening, zooms))
-        count_share = share * round(1000 * _COUNT_WEIGHT / (1 + _COUNT_WEIGHT)) / 1000
+        count_share, sum_share = split_pass(share)
         counts, count_noise = self.mechanism.counts(part, total[:, 0], count_share)
-        sums, scale = self.mechanism.sums(part, total[:, 1:], share - count_share)
+        sums, scale = self.mechanism.sums(part, total[:, 1:], sum_share)
         precision = np.array([1 / (0.5 * guess.counts + 1) ** 2, np.full(k, 1 / count_noise**2)])
         known = np.maximum((precision * [guess.counts, counts]).sum(axis=0) / precision.sum(axis=0), 1.0)
         steps = shrunk(sums / known[:, None] / scale, 1 / known**2) * scale

@@ -6,12 +6,15 @@ honest pass.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
+from huemeans import checks, learned_bounds
 from huemeans.box import MOST_DEPTH
 from huemeans.budget import SHARES
+from huemeans.discretization import Draws, largest_mu
 
 COUNT_SHARE: Final = 10_000
 """Spent on the noisy row count, before the plan is made."""
@@ -25,6 +28,11 @@ BOUNDS_SHARE: Final = 80_000
 MOST_CLUSTERS: Final = 4096
 """What the private summary is sampled finely enough for."""
 
+_MOST_MU: Final = 64  # no plan has use for more, and epsilon is then some thousands
+_SCALE_BITS: Final = 39  # up to that mu every scale is at least 2^19.5: sum 1/s^2 <= draws / 2^39
+_LEAST_CLIPPED: Final = 0.0005
+_MOST_CLIPPED: Final = 0.2
+_COUNT_WEIGHT: Final = 0.2  # rho / s: how far means are expected to lie from their reference
 _PER_CELL: Final = 8.0  # rows a unit of noise in the first cells of a tree, had they all equal shares
 _MOST_PASSES: Final = 6
 _DISTANCES: Final = 64  # bins of a histogram of distances, at the most
@@ -99,6 +107,27 @@ def most_draws(d: int, k: int) -> int:
     return (
         2 + _DISTANCES + d + d * (d + 1) // 2 + (leaves + first_level) * (1 + d) + _MOST_PASSES * k * (1 + d)
     )
+
+
+def allowance(epsilon: float, delta: float, d: int, k: int, *, learns_bounds: bool) -> tuple[float, Draws]:
+    """Return the mu that a fit may spend in all, and the draws that it may make for it (Theorem D)."""
+    count = most_draws(d, k) + learned_bounds.draws(d) * learns_bounds
+    caps = Draws(count, Fraction(count, 2**_SCALE_BITS))
+    mu = largest_mu(epsilon, delta, caps)
+    if mu > _MOST_MU:
+        checks.refuse("epsilon", repr(epsilon), "an epsilon that protects", "Pass 1.0, or at most 10")
+    return mu, caps
+
+
+def clipped_share(rows: float, d: int, mu: float) -> float:
+    """Return the share of a cluster to clip: about sqrt(d) / mu rows (Huang, Liang and Yi 2021)."""
+    return float(np.clip(np.sqrt(d) / (mu * max(rows, 1.0)), _LEAST_CLIPPED, _MOST_CLIPPED))
+
+
+def split_pass(share: Fraction) -> tuple[Fraction, Fraction]:
+    """Split the mu^2 of a pass between counts and sums, rho : s: least is then (s + rho)^2 / mu^2."""
+    counts = share * round(1000 * _COUNT_WEIGHT / (1 + _COUNT_WEIGHT)) / 1000
+    return counts, share - counts
 
 
 def make_plan(n: float, d: int, k: int, mu: float, rules: Rules = RULES) -> Plan:

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from huemeans import checks, learned_bounds
 from huemeans.budget import SHARES, Accountant
 from huemeans.clip_shape import colored_clip, white_clip
-from huemeans.discretization import Draws, largest_mu
 from huemeans.domain import Domain
 from huemeans.entropy import open_source
 from huemeans.errors import HuemeansError
@@ -24,14 +23,12 @@ from huemeans.mechanism import Mechanism
 from huemeans.noise import marked
 from huemeans.persons import limited_rows
 from huemeans.pipeline import Fit, Released
-from huemeans.planning import BOUNDS_SHARE, MOST_CLUSTERS, most_draws
+from huemeans.planning import BOUNDS_SHARE, MOST_CLUSTERS, allowance
 from huemeans.uncertainty import ConfidenceSet, label_draws, ratio_covariance, separation_p_values
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_MOST_MU: Final = 64  # no plan has use for more, and epsilon is then some thousands
-_SCALE_BITS: Final = 39  # up to that mu every scale is at least 2^19.5: sum 1/s^2 <= draws / 2^39
 _MOST_RATIO: Final = 1e60
 _MOST_WEIGHT: Final = 1e12
 _TOO_LARGE: Final = "the fit needs more memory than there is: use a larger machine, or fewer features."
@@ -179,13 +176,8 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
             table = limited_rows(table, person, self.max_rows_per_person)
         width = table.shape[1]
         most = int(self.k_range[1] if self.n_clusters == "auto" else self.n_clusters)
-        count = most_draws(width, most) + learned_bounds.draws(width) * self._learns_bounds
-        caps = Draws(count, Fraction(count, 2**_SCALE_BITS))
-        mu = largest_mu(self.epsilon, self.delta, caps) / self.max_rows_per_person
-        if mu > _MOST_MU:
-            checks.refuse(
-                "epsilon", repr(self.epsilon), "an epsilon that protects", "Pass 1.0, or at most 10"
-            )
+        whole, caps = allowance(self.epsilon, self.delta, width, most, learns_bounds=self._learns_bounds)
+        mu = whole / self.max_rows_per_person
         accountant = Accountant(Fraction(mu) ** 2, caps)
         mechanism = Mechanism(accountant, open_source(), self.neighbors)
         domain, remaining = self._domain_for(table, mechanism)
