@@ -105,11 +105,48 @@ def lattice(n: int, side: int, seed: int) -> np.ndarray:
     return cell / side + 0.15 / side * rng.normal(size=(n, 2))
 
 
+def islands(n: int, k: int, seed: int, *, spread: float) -> np.ndarray:
+    """Return k elliptic clusters of equal size on a plane, none too near another, as in the S- and A-sets."""
+    rng = np.random.default_rng(seed)
+    apart = 0.7 / math.sqrt(k)
+    centers = np.empty((0, 2))
+    while len(centers) < k:
+        tried = rng.uniform(size=2)
+        if len(centers) == 0 or np.linalg.norm(centers - tried, axis=1).min() > apart:
+            centers = np.vstack([centers, tried])
+    shapes = spread * apart * rng.normal(0.7, 0.15, size=(k, 2, 2))
+    labels = np.arange(n) % k
+    return centers[labels] + np.einsum("nij,nj->ni", shapes[labels], rng.normal(size=(n, 2)))
+
+
+def unbalanced(n: int, seed: int) -> np.ndarray:
+    """Return three dense clusters of nearly all rows on one side, five of few rows on the other."""
+    rng = np.random.default_rng(seed)
+    dense = rng.uniform([0.05, 0.35], [0.3, 0.65], size=(3, 2))
+    sparse = rng.uniform([0.7, 0.2], [1.0, 0.8], size=(5, 2))
+    few = n // 65
+    labels = np.concatenate([np.arange(n - 5 * few) % 3, 3 + np.arange(5 * few) % 5])
+    spread = np.where(labels < 3, 0.006, 0.014)[:, None]
+    return np.vstack([dense, sparse])[labels] + spread * rng.normal(size=(n, 2))
+
+
+def low_rank(n: int, d: int, k: int, rank: int, seed: int) -> np.ndarray:
+    """Return clusters that differ and spread in a few directions of many."""
+    rng = np.random.default_rng(seed)
+    mix = rng.normal(size=(rank, d))
+    inner = 3 * rng.normal(size=(k, rank))[rng.integers(k, size=n)] + rng.normal(size=(n, rank))
+    return inner @ mix + 0.05 * rng.normal(size=(n, d))
+
+
 DATA: dict[str, tuple[Callable[[], np.ndarray], int]] = {
     "iris": (lambda: datasets.load_iris().data, 3),
     "wine": (lambda: scaled(datasets.load_wine().data), 3),
     "breast_cancer": (lambda: scaled(datasets.load_breast_cancer().data), 2),
     "digits": (lambda: datasets.load_digits().data, 10),
+    "islands 5000x2 k15": (lambda: islands(5000, 15, 11, spread=0.3), 15),
+    "islands 5000x2 k15 wide": (lambda: islands(5000, 15, 12, spread=0.5), 15),
+    "islands 7500x2 k50": (lambda: islands(7500, 50, 13, spread=0.4), 50),
+    "unbalanced 6500x2 k8": (lambda: unbalanced(6500, 14), 8),
     "lattice 5000x2 k16": (lambda: lattice(5000, 4, 1), 16),
     "blobs 1000x2 k3": (lambda: blobs(1000, 2, 3, seed=2), 3),
     "blobs 5000x8 k6 heavy": (lambda: blobs(5000, 8, 6, tails=True, seed=3), 6),
@@ -117,6 +154,10 @@ DATA: dict[str, tuple[Callable[[], np.ndarray], int]] = {
     "blobs 100000x2 k15": (lambda: blobs(100_000, 2, 15, seed=5), 15),
     "blobs 100000x10 k10": (lambda: blobs(100_000, 10, 10, spread=2.5, seed=6), 10),
     "blobs 100000x10 k64": (lambda: blobs(100_000, 10, 64, seed=7), 64),
+    "blobs 50000x64 k20": (lambda: blobs(50_000, 64, 20, spread=4.0, seed=15), 20),
+    "blobs 100000x6 k50": (lambda: blobs(100_000, 6, 50, spread=2.0, seed=16), 50),
+    "blobs 1000000x4 k20": (lambda: blobs(1_000_000, 4, 20, spread=2.0, seed=17), 20),
+    "low rank 20000x20 k8": (lambda: low_rank(20_000, 20, 8, 3, 18), 8),
     "anisotropic 20000x20 k8": (lambda: anisotropic(20_000, 20, 8, 8), 8),
     "anisotropic 2000x12 k4": (lambda: anisotropic(2000, 12, 4, 9), 4),
 }
