@@ -29,22 +29,26 @@ format: .venv/.dev  ## rewrite the sources in the house format
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-bench-accuracy: .venv/.dev  ## print how accurate PrivateKMeans is beside other methods (about an hour)
+bench-accuracy: .venv/.dev .venv-peers  ## print how accurate PrivateKMeans is beside other methods (hours)
 	$(ONE_THREAD) $(BIN)/python benchmarks/accuracy.py
 
-bench: .venv/.dev  ## print the speed figures
+bench: .venv/.dev .venv-peers  ## print the speed figures
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/ellipsoid.py
 	$(BIN)/python benchmarks/refits.py
+	$(BIN)/python benchmarks/fit.py
 
 lock:  ## pin what the registry has today in constraints.txt
 	sh scripts/lock
 
 clean:  ## remove the environment and everything made
-	rm -rf .venv out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	sh scripts/venv .venv
+
+.venv-peers:
+	sh scripts/peers .venv-peers
 
 .venv/.package: .venv/bin/python pyproject.toml constraints.txt
 	$(PIP) --constraint constraints.txt pip

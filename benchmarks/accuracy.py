@@ -8,10 +8,12 @@ add one to METHODS with ten lines.
 """
 
 import argparse
+import functools
 import math
 from collections.abc import Callable
 
 import numpy as np
+from peer import Peer
 from sklearn import datasets
 from sklearn.cluster import KMeans
 
@@ -74,11 +76,26 @@ def oracle(x: np.ndarray, k: int, epsilon: float, delta: float, bounds: np.ndarr
     return model.cluster_centers_ + rng.normal(size=(k, x.shape[1])) @ shape.T / sizes
 
 
+@functools.cache
+def peer() -> Peer:
+    """Return the worker that runs diffprivlib."""
+    return Peer()
+
+
+def diffprivlib(
+    x: np.ndarray, k: int, epsilon: float, delta: float, bounds: np.ndarray, seed: int
+) -> np.ndarray:
+    """Run diffprivlib 0.6.6: pure epsilon-DP, Laplace noise."""
+    del delta
+    return peer().fit(x, k, epsilon, bounds, seed)[0]
+
+
 METHODS: dict[str, Method] = {
     "huemeans": huemeans,
     "learned bounds": learned_bounds,
     "white": white,
     "dp-lloyd": dp_lloyd,
+    "diffprivlib": diffprivlib,
     "oracle": oracle,
 }
 

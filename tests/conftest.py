@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from huemeans.testing import seeded_noise
+
 settings.register_profile(
     "huemeans", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -21,6 +23,13 @@ def standardized(columns):
     table = np.column_stack(columns).astype(float)
     deviation = table.std(axis=0)
     return (table - table.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+
+
+@pytest.fixture
+def steady():
+    """Draw the same noise in each run: what is tested is accuracy, which has no sharp bound."""
+    with seeded_noise(20):
+        yield
 
 
 @pytest.fixture(scope="session")

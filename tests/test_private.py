@@ -41,6 +41,7 @@ def ratio(X, model):
     return loss(X, model.cluster_centers_) / (base.inertia_ / len(X))
 
 
+@pytest.mark.usefixtures("steady")
 @pytest.mark.parametrize("d", [1, 2, 4, 12])
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_with_enough_rows_the_loss_is_that_of_k_means(d, neighbors):
@@ -49,6 +50,7 @@ def test_with_enough_rows_the_loss_is_that_of_k_means(d, neighbors):
     assert ratio(X, fitted(X, 4 if d > 1 else 2, neighbors=neighbors)) < 1.05
 
 
+@pytest.mark.usefixtures("steady")
 def test_noise_is_not_idle():
     """Control: at a hundredth of the epsilon the same fit is visibly worse."""
     X = blobs(2000)
@@ -175,11 +177,13 @@ def test_every_table_is_answered_without_a_word(name, bounds, n_clusters):
     assert ((model.cluster_centers_ >= low) & (model.cluster_centers_ <= high)).all()
 
 
+@pytest.mark.usefixtures("steady")
 def test_auto_finds_the_number_of_separated_clusters():
     """Four round clusters are found as four."""
     assert len(fitted(blobs(20_000), "auto").cluster_centers_) == 4
 
 
+@pytest.mark.usefixtures("steady")
 def test_released_figures_are_near_the_true_ones():
     """Sizes, loss and error bars of a large table."""
     X = blobs(40_000)
@@ -206,6 +210,7 @@ def test_confidence_sets_hold_the_clipped_means():
     assert 0.75 < held / seen <= 1  # clipping moves the means a little: 0.9 is for the clipped ones
 
 
+@pytest.mark.usefixtures("steady")
 def test_features_that_matter_more_are_noised_less():
     """Weight a hundred on one feature takes variance from it and gives it to the other; equal ones do not."""
     X = blobs(4000)
@@ -214,6 +219,7 @@ def test_features_that_matter_more_are_noised_less():
         assert low < variances[0] / variances[1] < high
 
 
+@pytest.mark.usefixtures("steady")
 def test_people_with_many_rows_are_limited_and_the_guarantee_says_how():
     """With each row's person the limit is enforced; without, it is the holder's promise."""
     X = blobs(3000)
