@@ -4,12 +4,23 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 
-from huemeans import Accountant, Draws
+from huemeans import Accountant, Draws, PrivateKMeans
 from huemeans.entropy import open_source
 from huemeans.lattice import RADIUS
-from huemeans.learned_bounds import cell_counts, draws, learn_bounds, magnitude_counts, occupied
+from huemeans.learned_bounds import (
+    CELLS,
+    cell_counts,
+    draws,
+    learn_bounds,
+    magnitude_bounds,
+    magnitude_counts,
+    narrowed,
+    occupied,
+)
 from huemeans.mechanism import Mechanism
+from huemeans.testing import seeded_noise
 
 
 def learn(rows, mu=1.0):
@@ -19,7 +30,7 @@ def learn(rows, mu=1.0):
         Accountant(Fraction(mu) ** 2, Draws(count, Fraction(count, 2**39))), open_source(), "add-remove"
     )
     low, high = learn_bounds(rows, door, door.share(1_000_000))
-    assert door.accountant.draws.count == count
+    assert door.accountant.draws.count <= count
     return low, high
 
 
@@ -57,7 +68,8 @@ def test_no_content_raises_and_every_interval_has_width(rows):
 def test_a_row_adds_one_to_one_bin_of_each_feature():
     """In units of RADIUS; missing values to none, infinities to the outermost."""
     rows = np.array([[0.0, -3.0, 1e300], [np.nan, np.inf, 1e-300]])
-    for counts in (magnitude_counts(rows), cell_counts(rows, np.full(3, -1.0), np.full(3, 1.0))):
+    cells = cell_counts(rows, np.arange(3), np.full(3, -1.0), np.full(3, 1.0))
+    for counts in (magnitude_counts(rows), cells):
         assert (counts.sum(axis=1) / RADIUS).tolist() == [1, 2, 2]
         assert set(np.unique(counts)) <= {0, RADIUS, 2 * RADIUS}
 
@@ -76,3 +88,44 @@ def test_noise_alone_is_rarely_taken_for_rows():
     """Of 500 empty histograms at most 25 show anything (5 expected by design; chance below 1e-9)."""
     rng = np.random.default_rng(0)
     assert sum(occupied(rng.normal(size=256), 1.0, 64, 0.01).any() for _ in range(500)) <= 25
+
+
+def test_empty_histograms_give_the_unit_interval():
+    """In at least 95 of 100 draws of noise for 20 features each; one in a hundred is a false alarm."""
+    rng = np.random.default_rng(1)
+    plain = 0
+    for _ in range(100):
+        low, high, far = magnitude_bounds(rng.normal(size=(20, 123)), 1.0)
+        plain += bool((low == -1).all() and (high == 1).all() and not far.any())
+    assert plain >= 95
+
+
+def test_only_features_far_from_zero_are_far():
+    """1000 to 1001 and -5 to -4 are, 0 to 1, -3 to 9 and 10 to 900 are not."""
+    rows = np.linspace([1000, -5, 0, -3, 10], [1001, -4, 1, 9, 900], 4000)
+    low, high, far = magnitude_bounds(magnitude_counts(rows) / RADIUS, 1.0)
+    assert far.tolist() == [True, True, False, False, False]
+    assert (low <= rows.min(axis=0)).all()
+    assert (high >= rows.max(axis=0)).all()
+
+
+def test_a_cluster_in_a_tail_is_not_cut_off_a_feature_near_zero():
+    """Two percent of the rows below the noise of the cells: bounds stay, but for a feature far from zero."""
+    counts = np.zeros(CELLS)
+    counts[2:6], counts[20:30] = 2400, 20
+    assert narrowed(counts, 60.0, 0.0, 1.0, 0.01) == (0.0, 1.0)
+    low, high = narrowed(counts, 60.0, 0.0, 1.0, 1.0)
+    assert low <= 2 / CELLS < 6 / CELLS < high < 0.5
+
+
+def test_private_bounds_cost_little_wherever_the_features_lie():
+    """20,000 rows at epsilon 1: learned bounds raise the loss by under 2 %, at 0 to 1 and at 1000 to 1001."""
+    rng = np.random.default_rng(3)
+    for d in (2, 10):
+        rows = rng.uniform(0.2, 0.8, size=(5, d))[rng.integers(5, size=20_000)]
+        rows += 0.05 * rng.normal(size=rows.shape)
+        base = KMeans(5, n_init=10, random_state=0).fit(rows).inertia_
+        for shift in (0.0, 1000.0):
+            with seeded_noise(4):
+                model = PrivateKMeans(5, epsilon=1.0, random_state=0).fit(rows + shift)
+            assert -model.score(rows + shift) < 1.02 * base

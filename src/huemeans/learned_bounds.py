@@ -1,11 +1,14 @@
-"""Bounds learned with a part of the budget: noisy histograms of magnitudes, then of cells, twice.
+"""Bounds learned with a part of the budget: a noisy histogram of magnitudes, then a zoom on far features.
 
-Round 1 counts, per feature, the signed powers of two in a public window, and goes one power further on
-either side, where a thin tail may lie below the noise; rounds 2 and 3 count 256 equal
-cells on the bounds so far.  Each time the bounds are the hull of what stands clear of the noise, as single
-bins, as blocks of bins or as a whole tail; what makes them less than four times narrower is left.
-The number of rounds is fixed, and whatever the counts say, the result is an interval of positive width:
-a feature at 1000 to 1001 ends about as tight as one at 0 to 1.
+The first round counts, per feature, rows by sign and power of two in a public window of powers.  Bounds are
+the hull of what stands clear of the noise, one power wider, where a thin tail may hide: a fit hardly suffers
+from bounds that are a few times too wide, and a lot from rows that are cut off.  Such bounds are far too wide
+only for features that lie far from zero, as 1000 to 1001 does in 512 to 1024.  These (with few features, all)
+are zoomed into: four rounds of 32 equal cells, of which the outer ones are cut while all that is cut stays
+within its noise; for what may hide there, bounds are moved out again as far as a normal tail would reach.
+
+What is zoomed into follows from noisy counts alone, and whatever they say, the result is an interval of
+positive width.
 """
 
 from collections.abc import Callable
@@ -25,35 +28,43 @@ Integers = NDArray[np.int64]
 
 LEAST_EXPONENT: Final = -20
 MOST_EXPONENT: Final = 40
-CELLS: Final = 256
-ROUNDS: Final = 3
+CELLS: Final = 32
+ZOOMS: Final = 4
 
-_FALSE_ALARM: Final = 1e-4  # a round, of taking any empty bin of any feature for an occupied one
-_WIDEST: Final = 64
-_TAIL: Final = 2.5  # deviations of its noise that all of a tail may hold and still be cut off
-_GAIN: Final = 4  # how many times narrower bounds must become, or they stay: a tail may hide in the noise
+_ZOOM_SHARE: Final = Fraction(1, 10)  # of each zoom; the magnitudes get the rest
 _POWERS: Final = MOST_EXPONENT - LEAST_EXPONENT + 1
+_FALSE_ALARMS: Final = (1e-4, 1e-2)  # of taking any empty bin of any feature for an occupied one
+_WIDEST: Final = 4  # powers that are seen together where none is seen alone
+_FEW_FEATURES: Final = 3  # so few are all zoomed into: the tree of the fit splits their box as it is
+_FAR: Final = 4.0  # farthest over nearest, below which a feature lies far from zero
+_CUT: Final = 3.5  # deviations of its noise that all of a tail may hold and still be cut off
+_REACH: Final = 3.0  # deviations that a normal tail is followed to
+_MOST_HIDDEN: Final = 0.2
+_LEAST_HIDDEN: Final = 1e-4
+_HARMLESS: Final = 0.01  # of the rows: as many may be cut off a feature that lies near zero
+_GAIN: Final = 1.3  # how many times narrower bounds must become, or they stay
 
 
 def draws(n_features: int) -> int:
-    """Return how many discrete Gaussians the three rounds draw."""
-    return n_features * (2 * _POWERS + 1 + 2 * CELLS)
+    """Return how many discrete Gaussians are drawn at the most."""
+    return n_features * (2 * _POWERS + 1 + ZOOMS * CELLS)
 
 
 def learn_bounds(rows: Floats, mechanism: Mechanism, mu_squared: Fraction) -> tuple[Floats, Floats]:
     """Return private lower and upper bounds, (d,) each, for raw rows (n, d)."""
-    width = rows.shape[1]
-    share = mu_squared / ROUNDS
-    counts, noise = mechanism.histograms("bounds", magnitude_counts(rows), share)
-    low, high = _hull(counts, noise, np.tile(_power_edges(), (width, 1)), 1)
-    low, high = np.where(low < 0, 2 * low, low / 2), np.where(high > 0, 2 * high, high / 2)
-    for _ in range(ROUNDS - 1):
-        edges = low[:, None] + (high - low)[:, None] * np.arange(CELLS + 1) / CELLS
-        counts, noise = mechanism.histograms("bounds", cell_counts(rows, low, high), share)
-        half = (high - low) / CELLS / 2
-        left, right = _hull(counts, noise, edges, _WIDEST)
-        worth = (right - left) * _GAIN < high - low
-        low, high = np.where(worth, left - half, low), np.where(worth, right + half, high)
+    counts, noise = mechanism.histograms(
+        "bounds", magnitude_counts(rows), mu_squared * (1 - ZOOMS * _ZOOM_SHARE)
+    )
+    low, high, far = magnitude_bounds(counts, noise)
+    zoomed = np.flatnonzero(far | (len(far) <= _FEW_FEATURES))
+    for _ in range(ZOOMS if zoomed.size else 0):
+        total = cell_counts(rows, zoomed, low[zoomed], high[zoomed])
+        counts, noise = mechanism.histograms("bounds", total, mu_squared * _ZOOM_SHARE)
+        for feature, row in zip(zoomed, counts, strict=True):
+            most = 1.0 if far[feature] else _HARMLESS
+            low[feature], high[feature] = narrowed(
+                row, noise, float(low[feature]), float(high[feature]), most
+            )
     return low, high
 
 
@@ -66,26 +77,26 @@ def magnitude_counts(rows: Floats) -> Integers:
         power = np.where(np.isinf(part), MOST_EXPONENT - LEAST_EXPONENT, power)
         return np.where(power < 0, 0, np.sign(part) * (power + 1)) + _POWERS
 
-    return _histograms(rows, bins, 2 * _POWERS + 1)
+    return _histograms(rows, np.arange(rows.shape[1]), bins, 2 * _POWERS + 1)
 
 
-def cell_counts(rows: Floats, low: Floats, high: Floats) -> Integers:
-    """Count, per feature, rows in equal cells between the bounds, those beyond in the outermost cell."""
+def cell_counts(rows: Floats, features: Integers, low: Floats, high: Floats) -> Integers:
+    """Count, for some features, rows in equal cells between the bounds, those beyond in the outermost."""
 
     def bins(part: Floats) -> Floats:
         place = np.floor((np.clip(part, low, high) - low) / ((high - low) / CELLS))
         return np.clip(place, 0, CELLS - 1)
 
-    return _histograms(rows, bins, CELLS)
+    return _histograms(rows, features, bins, CELLS)
 
 
-def _histograms(rows: Floats, bins: Callable[[Floats], Floats], size: int) -> Integers:
+def _histograms(rows: Floats, features: Integers, bins: Callable[[Floats], Floats], size: int) -> Integers:
     """Count, per feature, the rows in each of ``size`` bins, in units of RADIUS; NaN is in none."""
-    width = rows.shape[1]
+    width = len(features)
     first = np.arange(width) * size
 
     def counts(part: slice) -> Integers:
-        values = rows[part]
+        values = rows[part][:, features]
         with np.errstate(all="ignore"):
             place = np.where(np.isnan(values), width * size, bins(values) + first).astype(np.intp)
         return np.bincount(place.ravel(), minlength=width * size + 1)
@@ -96,32 +107,59 @@ def _histograms(rows: Floats, bins: Callable[[Floats], Floats], size: int) -> In
     return total[:-1].reshape(width, size) * RADIUS
 
 
-def _power_edges() -> Floats:
-    """Return the borders of the magnitude bins, from -2^41 over zero to 2^41."""
-    powers = 2.0 ** np.arange(LEAST_EXPONENT, MOST_EXPONENT + 2)
-    return np.concatenate([-powers[::-1], powers])
-
-
-def _hull(counts: Floats, noise: float, edges: Floats, widest: int) -> tuple[Floats, Floats]:
-    """Return, per feature, the borders of what is occupied; where nothing is, the whole or [-1, 1]."""
-    low, high = edges[:, 0].copy(), edges[:, -1].copy()
-    alarm = _FALSE_ALARM / len(counts)
+def magnitude_bounds(counts: Floats, noise: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Return bounds per feature from noisy counts by sign and power, and which features lie far from zero."""
+    width = len(counts)
+    low, high, far = np.full(width, -1.0), np.full(width, 1.0), np.zeros(width, dtype=bool)
+    edges = np.append(0.0, 2.0 ** np.arange(LEAST_EXPONENT, MOST_EXPONENT + 2))
     for feature, row in enumerate(counts):
-        bins = np.flatnonzero(occupied(row, noise, widest, alarm))
-        if bins.size:
-            first = _with_tail(row, int(bins[0]), noise)
-            last = len(row) - 1 - _with_tail(row[::-1], len(row) - 1 - int(bins[-1]), noise)
-            low[feature], high[feature] = edges[feature, first], edges[feature, last + 1]
-        elif widest == 1:
-            low[feature], high[feature] = -1.0, 1.0
-    return low, high
+        signed = _standing_out(row, noise, width)
+        if not signed.any():
+            continue
+        first, last = int(signed.min()), int(signed.max())
+        far[feature] = first * last > 0 and abs(last - first) < np.log2(_FAR)
+        nearest = edges[min(abs(first), abs(last))] / 2 if far[feature] else 0.0
+        low[feature] = -2 * edges[1 - first] if first < 0 else nearest
+        high[feature] = 2 * edges[1 + last] if last > 0 else -nearest
+    return low, high, far
 
 
-def _with_tail(counts: Floats, first: int, noise: float) -> int:
-    """Return the last bin up to ``first`` before which all bins together stay within the noise."""
-    sizes = np.arange(first + 1)
-    clear = np.cumsum(counts[: first + 1]) - counts[: first + 1] > _TAIL * noise * np.sqrt(sizes)
-    return int(np.flatnonzero(~clear)[-1])
+def _standing_out(row: Floats, noise: float, n_features: int) -> Integers:
+    """Return the signed powers, 1 for the least, that stand clear of the noise.
+
+    Where none does, both sides of zero are seen as one, and then less clear ones are looked for.
+    """
+    both = row[_POWERS + 1 :] + row[_POWERS - 1 :: -1]
+    for alarm in _FALSE_ALARMS:
+        each = alarm / (2 * n_features)
+        found = np.flatnonzero(occupied(row, noise, _WIDEST, each)) - _POWERS
+        if not found.size:
+            found = 1 + np.flatnonzero(occupied(both, noise * np.sqrt(2), _WIDEST, each))
+            found = np.concatenate([-found, found])
+        if found.size:
+            break
+    return found
+
+
+def narrowed(
+    counts: Floats, noise: float, low: float, high: float, most_hidden: float
+) -> tuple[float, float]:
+    """Return narrower bounds if the outer cells, all together, stay within their noise.
+
+    They must become a good deal narrower, and no more than this share of the rows may be hidden beyond.
+    """
+    sizes = np.arange(CELLS + 1)
+    tails = np.insert(np.cumsum([counts, counts[::-1]], axis=1), 0, 0.0, axis=1)
+    cut = (tails > _CUT * noise * np.sqrt(sizes)).argmax(axis=1) - 1
+    if cut.min() < 0 or cut.sum() >= CELLS:
+        return low, high
+    hidden = np.maximum(tails[[0, 1], cut], 0.0) + noise * np.sqrt(cut)
+    share = hidden / max(float(counts.sum()), noise)
+    reach = np.maximum(_REACH / -ndtri(np.clip(share, _LEAST_HIDDEN, _MOST_HIDDEN)) - 1, 0.0) / 2
+    gone = np.maximum(cut - reach * (CELLS - cut.sum()), 0.0) / CELLS
+    if 1 / (1 - gone.sum()) < _GAIN or share.sum() > most_hidden:
+        return low, high
+    return low + float(gone[0]) * (high - low), high - float(gone[1]) * (high - low)
 
 
 def occupied(counts: Floats, noise: float, widest: int, false_alarm: float) -> NDArray[np.bool_]:

@@ -295,11 +295,15 @@ class Fit:
         )
 
     def _rearranged(self, clusters: Clusters, points: Floats) -> Floats:
-        """Move centroids that the last pass has shown to be of little use."""
+        """Move centroids that the last pass has shown to be of little use.
+
+        Rows that the summary expects but that the noisy count does not show are of no use: they may be noise.
+        """
         few = points[:_CURVE_SAMPLE]
         labels = pairwise_distances_argmin(few, clusters.references * self.metric)
         found = np.bincount(labels, minlength=len(clusters.sizes))
-        weights = (clusters.sizes / np.maximum(found, 1))[labels]
+        rows = np.minimum(clusters.sizes, np.maximum(clusters.counts, 0.0))
+        weights = (rows / np.maximum(found, 1))[labels]
         centers = with_useless_moved(few, weights, clusters.centers * self.metric, self.rng) / self.metric
         return np.clip(centers, -GRID_HALF, GRID_HALF)
 

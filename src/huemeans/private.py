@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from huemeans import checks, learned_bounds
-from huemeans.budget import SHARES, Accountant
+from huemeans.budget import Accountant
 from huemeans.clip_shape import colored_clip, white_clip
 from huemeans.domain import Domain
 from huemeans.entropy import open_source
@@ -314,7 +314,9 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
             )
             return given, Fraction(1)
         low, high = learned_bounds.learn_bounds(table, mechanism, mechanism.share(BOUNDS_SHARE))
-        return Domain(low, high, missing=self.missing, **options), 1 - Fraction(BOUNDS_SHARE, SHARES)
+        accountant = mechanism.accountant
+        left = 1 - accountant.mu_squared / accountant.cap_squared
+        return Domain(low, high, missing=self.missing, **options), left
 
     def _weights(self, domain: Domain) -> Floats:
         given = self.feature_weights

@@ -39,7 +39,7 @@ def best_centers(points: Floats, k: int, rng: np.random.Generator) -> Floats:
 def with_useless_moved(points: Floats, weights: Floats, centers: Floats, rng: np.random.Generator) -> Floats:
     """Return centroids of which those of little use now split a cluster where that gains clearly more.
 
-    ``weights`` (n,) say how many rows each point stands for.  Other centroids stay as they are.
+    ``weights`` (n,), none negative, say how many rows each point stands for.  Other centroids stay.
     """
     centers = centers.copy()
     for _ in range(len(centers) if len(centers) > 1 else 0):
@@ -52,7 +52,7 @@ def with_useless_moved(points: Floats, weights: Floats, centers: Floats, rng: np
         found = [
             _split(points[labels == worst], weights[labels == worst], float(losses[worst]), int(worst), rng)
             for worst in np.argsort(-losses)[:_CANDIDATES]
-            if worst != useless and (labels == worst).sum() > 1
+            if worst != useless and losses[worst] > 0 and (labels == worst).sum() > 1
         ]
         gain, worst, parts = max(found, key=itemgetter(0), default=(0.0, 0, centers[:2]))
         if gain <= _CLEARLY * use[useless]:

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _FITTING: Final = 30  # rounds of expectation-maximization, far past convergence
-_EVEN_CHANCE: Final = 0.5
+_LIKELY: Final = 0.8  # chance of holding rows that one of many cells must have to be kept
 _FEW_CELLS: Final = 90  # so few cells are all kept: what is empty among them cannot look like clusters
 
 
@@ -109,7 +109,7 @@ def posterior(counts: Floats, noise: float) -> Floats:
     """Return the posterior means of numbers of rows, given noisy ones.
 
     The prior, fitted to these very counts: a cell is empty, or its number is exponential.  Of many cells,
-    those that are more likely empty are taken for empty: their sum would draw centroids into nowhere.
+    those that may well be empty are taken for empty: their sum would draw centroids into nowhere.
     """
     occupied, mean = 0.5, max(float(counts.mean()), noise)
     for _ in range(_FITTING):
@@ -119,7 +119,7 @@ def posterior(counts: Floats, noise: float) -> Floats:
         chance = 1 / (1 + np.exp(np.minimum(np.log(1 - occupied) - full, 700.0)))
         occupied = float((chance.sum() + 0.5) / (len(counts) + 1))
         mean = float((chance @ given + noise) / (chance.sum() + 1))
-    least = 0.0 if len(counts) <= _FEW_CELLS else _EVEN_CHANCE
+    least = 0.0 if len(counts) <= _FEW_CELLS else _LIKELY
     return np.where(chance > least, chance * given, 0.0)
 
 
