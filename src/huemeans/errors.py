@@ -19,3 +19,11 @@ class BudgetExceeded(HuemeansError, RuntimeError):
 
 class UnprotectedDirection(HuemeansError, ValueError):
     """Raised when a release would publish a direction that a neighbor can move and no noise covers."""
+
+
+class InvalidRelease(HuemeansError, ValueError):
+    """Raised when a file is not a release, was changed, or contradicts itself."""
+
+
+class LedgerError(HuemeansError, RuntimeError):
+    """Raised when a ledger is locked, is no ledger, or is not as it was written."""

@@ -144,32 +144,6 @@ def ruler(metric: Floats, cap: float) -> Whitening:
 
 
 @dataclass(frozen=True, eq=False)
-class Distances:
-    """Counts of rows by their squared distance from a reference, in units of RADIUS."""
-
-    reference: Integers
-    metric: Floats
-    edges: Floats
-    """(bins,): growing squared lengths, in metric units; no row lies beyond the last."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """One count a bin."""
-        return len(self.edges), 1
-
-    @cached_property
-    def _whitening(self) -> Whitening:
-        return ruler(self.metric, float(self.edges[-1]))
-
-    def sums(self, rows: Floats) -> Floats:
-        """Measure each row in integers and count it in its bin."""
-        one = np.zeros(len(rows), dtype=np.intp)
-        squares = self._whitening.squares_about(rows, self.reference[None], one)
-        borders = np.rint(self.edges / self.edges[-1] * RADIUS**2)
-        return counted(np.searchsorted(borders, squares), len(borders))[:, None]
-
-
-@dataclass(frozen=True, eq=False)
 class Level:
     """Counts of chosen cells of one level of a box, in units of RADIUS."""
 
@@ -264,6 +238,39 @@ class Assignment:
         size = chunk_rows(grid.shape[1])
         parts = over_chunks(lambda part: self.labels(grid[part].astype(np.float64)), len(grid), size)
         return np.concatenate([np.empty(0, dtype=np.intp), *parts])
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """Counts of rows by squared distance from the nearest of some references, in units of RADIUS."""
+
+    references: Integers
+    """(k, d)."""
+
+    assignment: Assignment | None
+    """What tells which is the nearest; None where there is one."""
+
+    metric: Floats
+    edges: Floats
+    """(bins,): growing squared lengths, in metric units; no row lies beyond the last."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """One count a bin."""
+        return len(self.edges), 1
+
+    @cached_property
+    def _whitening(self) -> Whitening:
+        return ruler(self.metric, float(self.edges[-1]))
+
+    def sums(self, rows: Floats) -> Floats:
+        """Measure each row in integers and count it in its bin."""
+        nearest = (
+            np.zeros(len(rows), dtype=np.intp) if self.assignment is None else self.assignment.labels(rows)
+        )
+        squares = self._whitening.squares_about(rows, self.references, nearest)
+        borders = np.rint(self.edges / self.edges[-1] * RADIUS**2)
+        return counted(np.searchsorted(borders, squares), len(borders))[:, None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,9 @@ ZOOMS: Final = 4
 
 _ZOOM_SHARE: Final = Fraction(1, 10)  # of each zoom; the magnitudes get the rest
 _POWERS: Final = MOST_EXPONENT - LEAST_EXPONENT + 1
-_FALSE_ALARMS: Final = (1e-4, 1e-2)  # of taking any empty bin of any feature for an occupied one
+_FALSE_ALARM: Final = 1e-4  # of taking any empty bin of any feature for an occupied one
+_DOUBTFUL: Final = 1e-2  # the same where nothing stands clear, among the usual magnitudes
+_USUAL: Final = 17 - LEAST_EXPONENT + 1  # the power of what is usual: up to 2^18
 _WIDEST: Final = 4  # powers that are seen together where none is seen alone
 _FEW_FEATURES: Final = 3  # so few are all zoomed into: the tree of the fit splits their box as it is
 _FAR: Final = 4.0  # farthest over nearest, below which a feature lies far from zero
@@ -130,12 +132,13 @@ def _standing_out(row: Floats, noise: float, n_features: int) -> Integers:
     Where none does, both sides of zero are seen as one, and then less clear ones are looked for.
     """
     both = row[_POWERS + 1 :] + row[_POWERS - 1 :: -1]
-    for alarm in _FALSE_ALARMS:
+    for alarm, farthest in ((_FALSE_ALARM, _POWERS), (_DOUBTFUL, _USUAL)):
         each = alarm / (2 * n_features)
         found = np.flatnonzero(occupied(row, noise, _WIDEST, each)) - _POWERS
         if not found.size:
             found = 1 + np.flatnonzero(occupied(both, noise * np.sqrt(2), _WIDEST, each))
             found = np.concatenate([-found, found])
+        found = found[np.abs(found) <= farthest]
         if found.size:
             break
     return found

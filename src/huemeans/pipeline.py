@@ -6,14 +6,14 @@ coordinates*: grid steps times ``metric``, in which the distance of K-means is E
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
-from sklearn.metrics import pairwise_distances_argmin, pairwise_distances_argmin_min
+from sklearn.metrics import pairwise_distances_argmin
 
 from huemeans.box import Box
 from huemeans.clip_shape import ClipShape
@@ -46,6 +46,8 @@ Clip = Callable[[Floats, float, float], ClipShape]
 SAMPLE: Final = 20_000
 _CURVE_SAMPLE: Final = 4_000
 _DISTANCES: Final = 24
+_LOSS_DISTANCES: Final = 40
+_BEYOND_CAP: Final = 0.003  # of the rows, beyond the squared distance at which the loss is clipped
 _BEYOND: Final = 0.03  # of the rows, beyond the radius to which second moments are clipped
 _CLEAR: Final = 2.0  # deviations of its noise that a leaf's count must have for its mean to be measured
 _REACH: Final = 2.5  # half-width of the tree's box along a learned direction, in deviations
@@ -75,12 +77,25 @@ class Clusters:
     sizes: Floats
     """(K,): counts, improved by what the summary expects."""
 
+    second: Floats
+    """(d, d), metric coordinates: the released second moment within clusters that colors the noise."""
+
+    noise_shape: Floats
+    """(d, d), grid steps: the covariance of the sums' noise in a cluster of the usual width."""
+
+    def by_size(self) -> "Clusters":
+        """Return the same clusters, the largest first."""
+        order = np.argsort(-self.counts, kind="stable")
+        names = ("references", "counts", "sums", "sum_covariance", "centers", "sizes")
+        return replace(self, **{name: getattr(self, name)[order] for name in names})
+
 
 @dataclass(frozen=True, eq=False)
 class Released:
     """What a fit releases, all of it noised or a function of noised numbers."""
 
     rows: float
+    metric: Floats
     plan: Plan
     box: Box
     leaves: Leaves
@@ -118,8 +133,9 @@ class Fit:
         moments = self._moments(plan, n)
         box, deviations = self._box(plan, moments)
         leaves = self._leaves(plan, box, deviations, moments)
-        points = sample(leaves, box, self._residual_root(moments, box), max(SAMPLE, 10 * most), self.rng)
-        curve = {} if k_range is None else self._curve(points, k_range)
+        residual = self._residual_root(moments, box)
+        points = sample(leaves, box, residual, max(SAMPLE, 10 * most), self.rng)
+        curve = {} if k_range is None else self._curve(leaves, box, residual, k_range)
         k = n_clusters if k_range is None else elbow(curve, len(box.directions))
         centers = self._start(points, box, k)
         about = points + box.center * self.metric
@@ -127,8 +143,8 @@ class Fit:
             clusters = self._pass(plan, f"pass {number}", centers, about, n)
             settled = number == plan.passes or not plan.levels
             centers = clusters.centers if settled else self._rearranged(clusters, about)
-        loss, cap = self._loss(plan, centers, about, n)
-        return Released(n, plan, box, leaves, points, curve, clusters, loss, cap)
+        loss, cap = self._loss(plan, centers, n)
+        return Released(n, self.metric, plan, box, leaves, points, curve, clusters.by_size(), loss, cap)
 
     @property
     def _half(self) -> Floats:
@@ -168,14 +184,21 @@ class Fit:
 
     def _radius(self, plan: Plan, about: Integers, n: float) -> float:
         """Learn how far from a point all but a few rows lie, in steps of 2^(1/4)."""
-        farthest = 4 * float((self._half**2).sum())
-        edges = farthest * 2.0 ** (np.arange(1 - _DISTANCES, 1) / 2)
-        total = self._fold(Distances(about, self.metric, edges))
-        counts, noise = self.mechanism.counts("radius", total, self._part(plan.shares["radius"]))
+        edges = self._farthest * 2.0 ** (np.arange(1 - _DISTANCES, 1) / 2)
+        state = Distances(about[None], None, self.metric, edges)
+        share = self._part(plan.shares["radius"])
+        return float(np.sqrt(self._reach("radius", state, share, _BEYOND * n, doubt=1.0)))
+
+    @property
+    def _farthest(self) -> float:
+        return 4 * float((self._half**2).sum())
+
+    def _reach(self, part: str, state: Distances, share: Fraction, few: float, doubt: float) -> float:
+        """Learn beyond which of the edges lie no more than a few rows, and ``doubt`` deviations of noise."""
+        counts, noise = self.mechanism.counts(part, self._fold(state), share)
         beyond = np.append(np.cumsum(counts[:0:-1, 0])[::-1], 0.0)
-        room = _BEYOND * n + noise * np.sqrt(np.arange(_DISTANCES)[::-1])
-        inner = int(np.flatnonzero(beyond > room).max(initial=-1)) + 1
-        return float(np.sqrt(edges[inner]))
+        room = few + doubt * noise * np.sqrt(np.arange(len(state.edges))[::-1])
+        return float(state.edges[int(np.flatnonzero(beyond > room).max(initial=-1)) + 1])
 
     def _box(self, plan: Plan, moments: Moments) -> tuple[Box, Floats]:
         """Lay the tree's box along learned directions, or along the sides of the domain.
@@ -229,7 +252,7 @@ class Fit:
                 box, np.concatenate(levels), np.concatenate(nodes), np.vstack(middles), whitenings
             )
             offsets[clear] = self._offsets(state, mass[clear], self._part(plan.shares["leaves"]))
-        return Leaves(low, high, deviations, mass, offsets)
+        return Leaves(low, high, deviations, mass, offsets, clear)
 
     def _offsets(self, state: LeafSums, counts: Floats, share: Fraction) -> Floats:
         """Measure how far the means of leaves lie from what was expected, in metric coordinates, shrunk.
@@ -292,6 +315,8 @@ class Fit:
             whitening.covariance(scale) / zooms[:, None, None] ** 2,
             np.clip(moved, -GRID_HALF, GRID_HALF),
             known,
+            guess.second,
+            whitening.covariance(scale),
         )
 
     def _rearranged(self, clusters: Clusters, points: Floats) -> Floats:
@@ -307,22 +332,30 @@ class Fit:
         centers = with_useless_moved(few, weights, clusters.centers * self.metric, self.rng) / self.metric
         return np.clip(centers, -GRID_HALF, GRID_HALF)
 
-    def _loss(self, plan: Plan, centers: Floats, points: Floats, n: float) -> tuple[float, float]:
-        """Release the mean squared distance to the nearest centroid, each row's clipped at a public cap."""
-        nearest = pairwise_distances_argmin_min(points, centers * self.metric)[1] ** 2
-        cap = max(3 * float(np.quantile(nearest, 0.99)), 1e-30)
-        state = Loss(np.rint(centers).astype(np.int64), Assignment(centers, self.metric), self.metric, cap)
-        total = self._fold(state)
-        [[sum_]], _ = self.mechanism.counts("loss", total, self._part(plan.shares["loss"]))
+    def _loss(self, plan: Plan, centers: Floats, n: float) -> tuple[float, float]:
+        """Release the mean squared distance to the nearest centroid, each row's clipped at a learned cap."""
+        share, references = self._part(plan.shares["loss"]), np.rint(centers).astype(np.int64)
+        assignment = Assignment(centers, self.metric)
+        edges = self._farthest * 2.0 ** (np.arange(1 - _LOSS_DISTANCES, 1) / 2)
+        state = Distances(references, assignment, self.metric, edges)
+        cap = self._reach("loss", state, share / 2, _BEYOND_CAP * n, doubt=2.0)
+        total = self._fold(Loss(references, assignment, self.metric, cap))
+        [[sum_]], _ = self.mechanism.counts("loss", total, share / 2)
         return max(float(sum_), 0.0) * cap / n, cap
 
-    def _curve(self, points: Floats, k_range: tuple[int, int]) -> dict[int, float]:
-        """Return the K-means loss of the private sample for every K in the range."""
-        few = points[: max(_CURVE_SAMPLE, 4 * k_range[1])]
+    def _curve(
+        self, leaves: Leaves, box: Box, residual: Floats, k_range: tuple[int, int]
+    ) -> dict[int, float]:
+        """Return the K-means loss of the private summary for every K in the range.
+
+        Leaves that may be nothing but noise are left out: far from the others, each would pass for a cluster.
+        """
+        size = max(_CURVE_SAMPLE, 4 * k_range[1])
+        points = sample(leaves.only_clear(), box, residual, size, self.rng)
         curve = {}
         for k in range(k_range[0], k_range[1] + 1):
             start = KMeans(k, n_init=4, random_state=int(self.rng.integers(2**31)))
-            curve[k] = float(start.fit(few).inertia_) / len(few)
+            curve[k] = float(start.fit(points).inertia_) / size
         return curve
 
     def _outside(self, box: Box) -> Floats:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -14,16 +15,19 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from huemeans import checks, learned_bounds
 from huemeans.budget import Accountant
 from huemeans.clip_shape import colored_clip, white_clip
+from huemeans.description import Figures, Settings, release_content
 from huemeans.domain import Domain
 from huemeans.entropy import open_source
 from huemeans.errors import HuemeansError
 from huemeans.fold import Assignment
 from huemeans.guarantee import NEIGHBORS, Guarantee, Neighbors, PrivacyUnit
+from huemeans.ledger import Cost, Entry, Ledger
 from huemeans.mechanism import Mechanism
 from huemeans.noise import marked
 from huemeans.persons import limited_rows
 from huemeans.pipeline import Fit, Released
 from huemeans.planning import BOUNDS_SHARE, MOST_CLUSTERS, allowance
+from huemeans.release import Release
 from huemeans.uncertainty import ConfidenceSet, label_draws, ratio_covariance, separation_p_values
 
 Floats = NDArray[np.float64]
@@ -85,11 +89,16 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         The smallest and largest K for ``n_clusters="auto"``.
     random_state : int, RandomState or None
         Seeds the starts of K-means on the private summary, never the noise.
+    ledger : path or Ledger, optional
+        Where the budget of the data set is kept.  The fit is entered before it looks at a row, and refused
+        if all releases together would pass the budget.
+    dataset : str, optional
+        Whose budget in the ledger is spent.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        In raw units.
+        In raw units, the largest cluster first.
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Noisy numbers of rows.
     inertia_ : float
@@ -101,6 +110,8 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
     bounds_ : ndarray of shape (2, n_features)
         The public or learned bounds.
     guarantee_ : Guarantee
+    release_ : Release
+        All of it as one document, to be written, read, checked and shown.
 
     Notes
     -----
@@ -137,6 +148,8 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         outside: Literal["clip", "drop"] = "clip",
         k_range: tuple[int, int] = (2, 12),
         random_state: int | np.random.RandomState | None = None,
+        ledger: Ledger | str | Path | None = None,
+        dataset: str | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
@@ -150,6 +163,8 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         self.outside = outside
         self.k_range = k_range
         self.random_state = random_state
+        self.ledger = ledger
+        self.dataset = dataset
 
     def fit(self, X: ArrayLike, y: object = None, *, person: ArrayLike | None = None) -> Self:
         """Fit to rows; ``person`` says whose each row is, and enforces ``max_rows_per_person``.
@@ -172,32 +187,63 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         return self
 
     def _fit(self, table: Floats, person: ArrayLike | None) -> None:
-        if person is not None:
-            table = limited_rows(table, person, self.max_rows_per_person)
         width = table.shape[1]
         most = int(self.k_range[1] if self.n_clusters == "auto" else self.n_clusters)
         whole, caps = allowance(self.epsilon, self.delta, width, most, learns_bounds=self._learns_bounds)
-        mu = whole / self.max_rows_per_person
-        accountant = Accountant(Fraction(mu) ** 2, caps)
-        mechanism = Mechanism(accountant, open_source(), self.neighbors)
-        domain, remaining = self._domain_for(table, mechanism)
+        public, weights = self._public_domain(width), self._weights(width)
+        bits = open_source()
+        guarantee = self._guarantee(whole, enforced=person is not None, seeded=bits.seeded)
+        entry = self._entered(Cost(Fraction(whole) ** 2, caps), guarantee)
+        if person is not None:
+            table = limited_rows(table, person, self.max_rows_per_person)
+        accountant = Accountant(Fraction(whole / self.max_rows_per_person) ** 2, caps)
+        mechanism = Mechanism(accountant, bits, self.neighbors)
+        domain, remaining = self._domain_for(table, mechanism) if public is None else (public, Fraction(1))
         grid, kept = domain.to_grid(table)
         metric = _metric(domain)
-        weights = None if self.feature_weights is None else self._weights(domain)
         clip = partial(colored_clip if self.noise == "colored" else white_clip, weights=weights)
         seed = check_random_state(self.random_state).randint(2**31)
         fit = Fit(grid[kept], mechanism, metric, clip, np.random.default_rng(seed), remaining)
-        auto = self.n_clusters == "auto"
-        released = fit.run(most, (int(self.k_range[0]), most) if auto else None)
+        k_range = (int(self.k_range[0]), most) if self.n_clusters == "auto" else None
+        released = fit.run(most, k_range)
         self._publish(released, domain, metric, mechanism)
-        self.guarantee_ = Guarantee(
-            "dp",
-            self.epsilon,
-            self.delta,
-            PrivacyUnit(self.neighbors, self.max_rows_per_person),
-            mu=mu * self.max_rows_per_person,
-            fixed=() if person is not None or self.max_rows_per_person == 1 else (PROMISE,),
-            seeded=mechanism.bits.seeded,
+        self.guarantee_ = guarantee
+        settings = Settings(self.noise, k_range, self.missing, self.outside, self._learns_bounds, weights)
+        self.release_ = Release.from_document(
+            release_content(released, self._figures(), domain, settings, guarantee, caps, entry)
+        )
+
+    def _guarantee(self, mu: float, *, enforced: bool, seeded: bool) -> Guarantee:
+        promised = self.max_rows_per_person > 1 and not enforced
+        unit = PrivacyUnit(self.neighbors, self.max_rows_per_person)
+        fixed = (PROMISE,) if promised else ()
+        return Guarantee("dp", self.epsilon, self.delta, unit, mu=mu, fixed=fixed, seeded=seeded)
+
+    def _entered(self, cost: Cost, guarantee: Guarantee) -> Entry | None:
+        """Spend the budget of the data set, if it has a ledger, before a row is looked at."""
+        if self.ledger is None:
+            return None
+        if guarantee.seeded:
+            checks.refuse(
+                "ledger", repr(str(self.ledger)), "no ledger for seeded noise", "It protects nobody"
+            )
+        ledger = self.ledger if isinstance(self.ledger, Ledger) else Ledger(self.ledger)
+        if self.dataset is None:
+            checks.refuse("dataset", "None", "the name of a data set with a ledger", "Say whose budget it is")
+        body = {"epsilon": float(self.epsilon), "delta": float(self.delta), "method": type(self).__name__}
+        return ledger.reserve(self.dataset, cost, guarantee.unit, body)
+
+    def _figures(self) -> Figures:
+        """Return what is published, of the attributes."""
+        return Figures(
+            np.asarray(self.cluster_centers_),
+            np.asarray(self.cluster_sizes_),
+            np.asarray(self.noise_covariance_),
+            self.inertia_,
+            np.asarray(self.summary_.counts),
+            np.asarray(self.summary_.means),
+            self.plan_.mu,
+            dict(self.plan_.parts),
         )
 
     def _publish(self, released: Released, domain: Domain, metric: Floats, mechanism: Mechanism) -> None:
@@ -303,33 +349,43 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
     def _learns_bounds(self) -> bool:
         return isinstance(self.bounds, str)
 
-    def _domain_for(self, table: Floats, mechanism: Mechanism) -> tuple[Domain, Fraction]:
-        """Return the domain, and what is left of mu^2 after learning it."""
+    @property
+    def _names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
-        names = None if names is None else [str(name) for name in names]
-        options: dict[str, Any] = {"names": names, "outside": self.outside}
-        if not self._learns_bounds:
-            given = Domain.from_bounds(
-                self.bounds, n_features=table.shape[1], missing=self.missing, **options
-            )
-            return given, Fraction(1)
+        return None if names is None else [str(name) for name in names]
+
+    def _public_domain(self, width: int) -> Domain | None:
+        """Return the domain if it is public, after checking it."""
+        if self._learns_bounds:
+            return None
+        domain = Domain.from_bounds(
+            self.bounds, n_features=width, names=self._names, missing=self.missing, outside=self.outside
+        )
+        _metric(domain)
+        return domain
+
+    def _domain_for(self, table: Floats, mechanism: Mechanism) -> tuple[Domain, Fraction]:
+        """Return a domain with learned bounds, and what is left of mu^2 after learning them."""
         low, high = learned_bounds.learn_bounds(table, mechanism, mechanism.share(BOUNDS_SHARE))
         accountant = mechanism.accountant
-        left = 1 - accountant.mu_squared / accountant.cap_squared
-        return Domain(low, high, missing=self.missing, **options), left
+        domain = Domain(low, high, names=self._names, missing=self.missing, outside=self.outside)
+        return domain, 1 - accountant.mu_squared / accountant.cap_squared
 
-    def _weights(self, domain: Domain) -> Floats:
+    def _weights(self, width: int) -> Floats | None:
+        if self.feature_weights is None:
+            return None
         given = self.feature_weights
+        names = self._names or [f"x{j}" for j in range(width)]
         if isinstance(given, Mapping):
-            if set(given) != set(domain.names):
+            if set(given) != set(names):
                 checks.refuse(
                     "feature_weights", "<mapping>", "one weight per feature name", "Name every feature"
                 )
-            given = [given[name] for name in domain.names]
+            given = [given[name] for name in names]
         weights = checks.public_array(
             "feature_weights", given, above=0, expected="finite weights above 0", remedy="Use 1 for the usual"
         )
-        checks.shaped("feature_weights", weights, (domain.n_features,))
+        checks.shaped("feature_weights", weights, (width,))
         if weights.max() > _MOST_WEIGHT * weights.min():
             expected = f"weights within a factor of {_MOST_WEIGHT:g}"
             checks.refuse("feature_weights", "<weights>", expected, "Leave out what does not matter")

@@ -69,6 +69,21 @@ class Leaves:
     offsets: Floats
     """(m, d) in metric coordinates: how far the noisy mean lies from the expected one, shrunk."""
 
+    clear: NDArray[np.bool_]
+    """(m,): which counts stand clear of their noise."""
+
+    def only_clear(self) -> "Leaves":
+        """Return those leaves whose counts stand clear of their noise; all, if none does."""
+        kept = self.clear if self.counts[self.clear].any() else np.ones_like(self.clear)
+        return Leaves(
+            self.low[kept],
+            self.high[kept],
+            self.deviations,
+            self.counts[kept],
+            self.offsets[kept],
+            self.clear[kept],
+        )
+
     def expected(self) -> Floats:
         """Return the means of the cells as they are expected, (m, p) in box coordinates."""
         return cell_means(self.low, self.high, self.deviations)
