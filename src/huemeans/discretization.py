@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
 from huemeans import checks
@@ -33,6 +34,7 @@ LEAST_SCALE: Final = 2**16
 _TAIL_SHARE: Final = 0.001  # of delta, for the draws that fall beyond T standard deviations
 _IDEAL_SHARE: Final = 0.998  # of delta, for the ideal fit; e^(S/23) fits into what is left
 _EDGE: Final = 2.0**-16
+_TAILS: Final = 2 + np.arange(301) / 8
 _MOST_INVERSE_SQUARE_SUM: Final = 0.02  # e^(0.02/23) * 0.999 < 1
 
 
@@ -103,14 +105,13 @@ def real_delta(mu: float, epsilon: float, draws: Draws) -> float:
     if draws.count == 0:
         return delta_at(mu, epsilon, "dp")
     sum_ = float(draws.inverse_square_sum)
-    bounds = [1.0]
-    for tail in (2 + step / 8 for step in range(301)):
-        ideal = epsilon - 1.001 * (1 + tail**2) * sum_ / 24
-        if ideal < 0:
-            break
-        log_tail = ideal + math.log(2 * draws.count) + float(log_ndtr(-(tail - _EDGE)))
-        bounds.append(math.exp(sum_ / 23) * (delta_at(mu, ideal, "dp") + math.exp(min(0.0, log_tail))))
-    return min(bounds)
+    ideal = epsilon - 1.001 * (1 + _TAILS**2) * sum_ / 24
+    tails, ideal = _TAILS[ideal >= 0], ideal[ideal >= 0]
+    if not len(tails):
+        return 1.0
+    log_tail = ideal + math.log(2 * draws.count) + log_ndtr(-(tails - _EDGE))
+    bounds = math.exp(sum_ / 23) * (delta_at(mu, ideal, "dp") + np.exp(np.minimum(log_tail, 0.0)))
+    return min(1.0, float(bounds.min()))
 
 
 def _tail_cut(epsilon: float, delta: float, count: int) -> float:
