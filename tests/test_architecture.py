@@ -23,8 +23,30 @@ ARROWS = {
     "box": set(),
     "chunks": set(),
     "domain": {*CORE, "chunks"},
-    "fold": {"box", "checks", "chunks", "lattice"},
+    "fold": {"box", "checks", "chunks", "lattice", "spool"},
+    "baselines.dp_lloyd": {"calibrate"},
+    "cli.budget": {"cli.common", "guarantee", "ledger"},
+    "cli.common": {"errors"},
+    "cli.compare": {"cli.common", "cli.fit", "comparison", "domain"},
+    "cli.demo": {"cli.common", "cli.fit", "customers", "guarantee", "ledger"},
+    "cli.fit": {"cli.common", "errors", "private", "report.words", "sources"},
+    "cli.shows": {
+        "cli.common",
+        "errors",
+        "finding",
+        "forecast",
+        "ledger",
+        "private",
+        "release",
+        "report.page",
+    },
+    "__main__": {"cli"},
     "color_gap": set(),
+    "comparison": {"baselines.dp_lloyd", "errors", "private", "tailored"},
+    "customers": set(),
+    "finding": set(),
+    "sources": {"errors", "spool"},
+    "spool": set(),
     "description": {"color_gap", "discretization", "domain", "guarantee", "ledger", "pipeline"},
     "ledger": {*CORE, "budget", "calibrate", "discretization", "guarantee"},
     "release_format": {"errors"},
@@ -32,6 +54,7 @@ ARROWS = {
         "color_gap",
         "discretization",
         "errors",
+        "finding",
         "guarantee",
         "publishing",
         "registry",
@@ -43,7 +66,7 @@ ARROWS = {
     "report.charts": {"color_gap", "report.svg", "report.words"},
     "report.svg": set(),
     "report.words": set(),
-    "learned_bounds": {"chunks", "lattice", "mechanism"},
+    "learned_bounds": {"chunks", "spool", "lattice", "mechanism"},
     "mechanism": {"budget", "entropy", "fold", "guarantee", "lattice", "noise"},
     "persons": {"checks"},
     "planning": {"box", "budget", "checks", "discretization", "learned_bounds"},
@@ -55,6 +78,7 @@ ARROWS = {
         "lattice",
         "mechanism",
         "planning",
+        "spool",
         "starts",
         "summary",
         "tree",
@@ -76,6 +100,7 @@ ARROWS = {
         "noise",
         "persons",
         "release",
+        "spool",
         "pipeline",
         "planning",
         "uncertainty",
@@ -106,8 +131,18 @@ ARROWS = {
 }
 """Every module and what it may import of this package: the proof can be read module by module."""
 
-WITH_OTHERS = {"pipeline", "private", "release_format", "report.page", "starts", "summary", "tailored"}
-WITHOUT_SKLEARN = set(ARROWS) - WITH_OTHERS
+WITH_OTHERS = {
+    "comparison",
+    "pipeline",
+    "private",
+    "release_format",
+    "report.page",
+    "sources",
+    "starts",
+    "summary",
+    "tailored",
+}
+WITHOUT_SKLEARN = {name for name in ARROWS if not name.startswith("cli")} - WITH_OTHERS
 """Privacy-critical modules and what they stand on: none imports scikit-learn."""
 
 
@@ -163,8 +198,9 @@ def test_private_names_of_other_libraries_are_never_imported():
 def test_arrows_have_no_cycle():
     """The modules can be read one after the other."""
     done = set()
-    while len(done) < len(ARROWS):
-        ready = {name for name, needs in ARROWS.items() if name not in done and needs <= done}
+    arrows = {name: needs - {"cli"} for name, needs in ARROWS.items()}
+    while len(done) < len(arrows):
+        ready = {name for name, needs in arrows.items() if name not in done and needs <= done}
         assert ready
         done |= ready
 

@@ -19,7 +19,7 @@ from huemeans.pipeline import Released
 Floats = NDArray[np.float64]
 
 _MOST_LEAVES: Final = 2000
-_CURVE: Final = np.arange(0.0, 2.01, 0.1)  # epsilons, in units of the declared one
+_CURVE: Final = np.arange(0.1, 2.01, 0.1)  # epsilons, in units of the declared one
 
 PUBLIC: Final = (
     "epsilon, delta, the number of clusters or its range, and all other settings",
@@ -40,6 +40,7 @@ class Settings:
     """What was public before the fit."""
 
     noise: str
+    scale: str
     k_range: tuple[int, int] | None
     missing: Any
     outside: str
@@ -72,9 +73,11 @@ def release_content(  # noqa: PLR0917  # what a release is made of
 ) -> dict[str, Any]:
     """Return the content of a release, as plain numbers, words and lists."""
     clusters, step = released.clusters, domain.step
-    raw = float(step[0] / released.metric[0])
+    raw = step / released.metric
+    lengths = 1 / (domain.upper - domain.lower) if settings.scale == "bounds" else np.ones(len(step))
     shape = clusters.noise_shape * step * step[:, None]
-    moments = clusters.second * raw**2
+    moments = clusters.second * raw * raw[:, None]
+    scaled = lengths * lengths[:, None]
     order = np.argsort(-figures.summary_counts, kind="stable")[:_MOST_LEAVES]
     order = order[figures.summary_counts[order] > 0] if figures.summary_counts.any() else order[:1]
     return {
@@ -86,11 +89,12 @@ def release_content(  # noqa: PLR0917  # what a release is made of
         "bounds": "learned" if settings.bounds_learned else "public",
         "missing": settings.missing if isinstance(settings.missing, str) else _plain(settings.missing),
         "outside": settings.outside,
+        "scale": settings.scale,
         "feature_weights": None if settings.weights is None else _plain(settings.weights),
         "noise": {
             "kind": settings.noise,
             "shape": _plain(shape),
-            "gap": color_gap(shape, moments, settings.weights),
+            "gap": color_gap(shape * scaled, moments * scaled, settings.weights),
         },
         "moments": _plain(moments),
         "n_clusters": {
@@ -110,7 +114,10 @@ def release_content(  # noqa: PLR0917  # what a release is made of
             )
         ],
         "loss": float(figures.loss),
-        "elbow": [[int(k), float(loss) * raw**2] for k, loss in sorted(released.elbow.items())],
+        "elbow": [
+            [int(k), float(loss) * float(raw[0] * lengths[0]) ** 2]
+            for k, loss in sorted(released.elbow.items())
+        ],
         "summary": {
             "counts": _plain(figures.summary_counts[order]),
             "means": _plain(figures.summary_means[order]),

@@ -27,6 +27,7 @@ from huemeans import checks
 from huemeans.box import Box
 from huemeans.chunks import chunk_rows, over_chunks
 from huemeans.lattice import RADIUS, Whitening
+from huemeans.spool import Spool
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -55,7 +56,7 @@ class State(Protocol):
         ...
 
 
-def fold(grid: NDArray[np.int32], state: State) -> Integers:
+def fold(grid: NDArray[np.int32] | Spool, state: State) -> Integers:
     """Return the exact sums of a batch of grid rows, shape ``state.shape``."""
     total = np.zeros(state.shape, dtype=np.int64)
     lock = Lock()

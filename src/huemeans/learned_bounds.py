@@ -22,6 +22,7 @@ from scipy.special import ndtri
 from huemeans.chunks import chunk_rows, over_chunks
 from huemeans.lattice import RADIUS
 from huemeans.mechanism import Mechanism
+from huemeans.spool import Spool
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -52,7 +53,7 @@ def draws(n_features: int) -> int:
     return n_features * (2 * _POWERS + 1 + ZOOMS * CELLS)
 
 
-def learn_bounds(rows: Floats, mechanism: Mechanism, mu_squared: Fraction) -> tuple[Floats, Floats]:
+def learn_bounds(rows: Floats | Spool, mechanism: Mechanism, mu_squared: Fraction) -> tuple[Floats, Floats]:
     """Return private lower and upper bounds, (d,) each, for raw rows (n, d)."""
     counts, noise = mechanism.histograms(
         "bounds", magnitude_counts(rows), mu_squared * (1 - ZOOMS * _ZOOM_SHARE)
@@ -70,7 +71,7 @@ def learn_bounds(rows: Floats, mechanism: Mechanism, mu_squared: Fraction) -> tu
     return low, high
 
 
-def magnitude_counts(rows: Floats) -> Integers:
+def magnitude_counts(rows: Floats | Spool) -> Integers:
     """Count, per feature, rows by sign and power of two, in units of RADIUS; missing values are in no bin."""
 
     def bins(part: Floats) -> Floats:
@@ -82,7 +83,7 @@ def magnitude_counts(rows: Floats) -> Integers:
     return _histograms(rows, np.arange(rows.shape[1]), bins, 2 * _POWERS + 1)
 
 
-def cell_counts(rows: Floats, features: Integers, low: Floats, high: Floats) -> Integers:
+def cell_counts(rows: Floats | Spool, features: Integers, low: Floats, high: Floats) -> Integers:
     """Count, for some features, rows in equal cells between the bounds, those beyond in the outermost."""
 
     def bins(part: Floats) -> Floats:
@@ -92,7 +93,9 @@ def cell_counts(rows: Floats, features: Integers, low: Floats, high: Floats) -> 
     return _histograms(rows, features, bins, CELLS)
 
 
-def _histograms(rows: Floats, features: Integers, bins: Callable[[Floats], Floats], size: int) -> Integers:
+def _histograms(
+    rows: Floats | Spool, features: Integers, bins: Callable[[Floats], Floats], size: int
+) -> Integers:
     """Count, per feature, the rows in each of ``size`` bins, in units of RADIUS; NaN is in none."""
     width = len(features)
     first = np.arange(width) * size

@@ -152,9 +152,7 @@ class Ledger:
         with self._transaction(create=True) as connection:
             entries = _entries(connection)
             if any(entry.dataset == name for entry in entries):
-                raise LedgerError(
-                    f"{self.path} has a budget for {name!r} already: it is set once and for all."
-                )
+                raise InvalidArgument(f"{self.path} has a budget for {name!r} already: it is set once.")
             _append(connection, "dataset", name, Cost(Fraction(0), Draws(0, Fraction(0))), body)
 
     def reserve(self, dataset: str, cost: Cost, unit: PrivacyUnit, body: Mapping[str, Any]) -> Entry:

@@ -35,6 +35,7 @@ from huemeans.fold import (
 from huemeans.lattice import RADIUS, Whitening
 from huemeans.mechanism import Mechanism
 from huemeans.planning import COUNT_SHARE, Plan, clipped_share, make_plan, most_nodes, split_pass
+from huemeans.spool import Spool
 from huemeans.starts import best_centers, with_useless_moved
 from huemeans.summary import Leaves, Moments, box_along, cell_means, elbow, guess_clusters, sample, shrunk
 from huemeans.tree import Tree
@@ -114,7 +115,7 @@ class Released:
 class Fit:
     """The private fit of one table."""
 
-    grid: NDArray[np.int32]
+    grid: NDArray[np.int32] | Spool
     mechanism: Mechanism
     metric: Floats
     clip: Clip
@@ -139,8 +140,10 @@ class Fit:
         k = n_clusters if k_range is None else elbow(curve, len(box.directions))
         centers = self._start(points, box, k)
         about = points + box.center * self.metric
+        growth = self._left_for_passes(plan)
         for number in range(1, plan.passes + 1):
-            clusters = self._pass(plan, f"pass {number}", centers, about, n)
+            name = f"pass {number}"
+            clusters = self._pass(name, self._part(plan.shares[name]) * growth, centers, about, n)
             settled = number == plan.passes or not plan.levels
             centers = clusters.centers if settled else self._rearranged(clusters, about)
         loss, cap = self._loss(plan, centers, n)
@@ -289,10 +292,16 @@ class Fit:
         centers = best_centers(points, k, self.rng) / self.metric + box.center
         return np.clip(centers, -GRID_HALF, GRID_HALF)
 
-    def _pass(self, plan: Plan, part: str, centers: Floats, points: Floats, n: float) -> Clusters:
+    def _left_for_passes(self, plan: Plan) -> Fraction:
+        """Return by what factor the passes may spend more than planned: a tree may stop early."""
+        accountant = self.mechanism.accountant
+        left = accountant.cap_squared - accountant.mu_squared - self._part(plan.shares["loss"])
+        planned = sum(plan.shares[f"pass {number}"] for number in range(1, plan.passes + 1))
+        return left / self._part(planned)
+
+    def _pass(self, part: str, share: Fraction, centers: Floats, points: Floats, n: float) -> Clusters:
         """Run one colored Lloyd pass about published centroids."""
         k, d = centers.shape
-        share = self._part(plan.shares[part])
         mu = float(np.sqrt(float(share)))
         guess = guess_clusters(points, centers * self.metric, n)
         region = self.clip(guess.second, clipped_share(n / k, d, mu), 2 * float(np.linalg.norm(self._half)))

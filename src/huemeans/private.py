@@ -28,11 +28,13 @@ from huemeans.persons import limited_rows
 from huemeans.pipeline import Fit, Released
 from huemeans.planning import BOUNDS_SHARE, MOST_CLUSTERS, allowance
 from huemeans.release import Release
+from huemeans.spool import LazyTable, Spool
 from huemeans.uncertainty import ConfidenceSet, label_draws, ratio_covariance, separation_p_values
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_BLOCK: Final = 2**16
 _MOST_RATIO: Final = 1e60
 _MOST_WEIGHT: Final = 1e12
 _TOO_LARGE: Final = "the fit needs more memory than there is: use a larger machine, or fewer features."
@@ -79,6 +81,9 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
     max_rows_per_person : int
         How many rows one person has at most.  It is a promise of the holder, unless ``fit`` is given each
         row's person: then it is enforced.
+    scale : {"raw", "bounds"}
+        What distance is measured in: raw units, or widths of the bounds, which makes features of different
+        units comparable.
     feature_weights : array-like of shape (n_features,) or mapping by feature name, optional
         How much the squared error of each feature matters: what matters more is noised less.
     noise : {"colored", "white"}
@@ -98,11 +103,11 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        In raw units, the largest cluster first.
+        In raw units, whatever the scale; the largest cluster first.
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Noisy numbers of rows.
     inertia_ : float
-        A noisy sum of squared distances to the nearest centroid, each row's clipped at a public cap.
+        A noisy sum of squared distances to the nearest centroid, each row's clipped at a learned cap.
     noise_covariance_ : ndarray of shape (n_clusters, n_features, n_features)
         Of each centroid's error, with the noise of its count; NaN where the count is not known well enough.
     plan_ : SpentBudget
@@ -142,6 +147,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         bounds: Any = "private",
         neighbors: Neighbors = "add-remove",
         max_rows_per_person: int = 1,
+        scale: Literal["raw", "bounds"] = "raw",
         feature_weights: Any = None,
         noise: Literal["colored", "white"] = "colored",
         missing: Any = "midpoint",
@@ -157,6 +163,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         self.bounds = bounds
         self.neighbors = neighbors
         self.max_rows_per_person = max_rows_per_person
+        self.scale = scale
         self.feature_weights = feature_weights
         self.noise = noise
         self.missing = missing
@@ -166,8 +173,11 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         self.ledger = ledger
         self.dataset = dataset
 
-    def fit(self, X: ArrayLike, y: object = None, *, person: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike | LazyTable, y: object = None, *, person: ArrayLike | None = None) -> Self:
         """Fit to rows; ``person`` says whose each row is, and enforces ``max_rows_per_person``.
+
+        ``X`` is an array, a frame, a list of rows, or ``open_table(path)``, which is read after the budget
+        is entered and need not fit into memory.
 
         A person with more rows keeps those that come first in a fixed order of their content; a row without
         a person (None, NaN) is left out.  An error has no traceback into the fit, whose frames hold rows.
@@ -176,7 +186,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         self._check_parameters()
         failure: Exception | None = None
         try:
-            self._fit(self._table(X, reset=True), person)
+            self._fit(X if isinstance(X, LazyTable) else self._table(X, reset=True), person)
         except MemoryError:  # its message has the number of rows
             failure = HuemeansError(_TOO_LARGE)
         except Exception as error:  # noqa: BLE001  # raised again below, out of reach of the frames
@@ -186,29 +196,32 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
             raise failure
         return self
 
-    def _fit(self, table: Floats, person: ArrayLike | None) -> None:
-        width = table.shape[1]
+    def _fit(self, source: Floats | LazyTable, person: ArrayLike | None) -> None:
+        width = self._remember(source.names) if isinstance(source, LazyTable) else source.shape[1]
         most = int(self.k_range[1] if self.n_clusters == "auto" else self.n_clusters)
         whole, caps = allowance(self.epsilon, self.delta, width, most, learns_bounds=self._learns_bounds)
         public, weights = self._public_domain(width), self._weights(width)
         bits = open_source()
-        guarantee = self._guarantee(whole, enforced=person is not None, seeded=bits.seeded)
+        enforced = person is not None or (isinstance(source, LazyTable) and source.unit is not None)
+        guarantee = self._guarantee(whole, enforced=enforced, seeded=bits.seeded)
         entry = self._entered(Cost(Fraction(whole) ** 2, caps), guarantee)
-        if person is not None:
-            table = limited_rows(table, person, self.max_rows_per_person)
+        table, people = source.load() if isinstance(source, LazyTable) else (source, person)
+        if people is not None:
+            table = limited_rows(table[:], people, self.max_rows_per_person)
         accountant = Accountant(Fraction(whole / self.max_rows_per_person) ** 2, caps)
         mechanism = Mechanism(accountant, bits, self.neighbors)
         domain, remaining = self._domain_for(table, mechanism) if public is None else (public, Fraction(1))
-        grid, kept = domain.to_grid(table)
-        metric = _metric(domain)
+        metric = self._metric_of(domain)
         clip = partial(colored_clip if self.noise == "colored" else white_clip, weights=weights)
         seed = check_random_state(self.random_state).randint(2**31)
-        fit = Fit(grid[kept], mechanism, metric, clip, np.random.default_rng(seed), remaining)
+        fit = Fit(_gridded(domain, table), mechanism, metric, clip, np.random.default_rng(seed), remaining)
         k_range = (int(self.k_range[0]), most) if self.n_clusters == "auto" else None
         released = fit.run(most, k_range)
         self._publish(released, domain, metric, mechanism)
         self.guarantee_ = guarantee
-        settings = Settings(self.noise, k_range, self.missing, self.outside, self._learns_bounds, weights)
+        settings = Settings(
+            self.noise, self.scale, k_range, self.missing, self.outside, self._learns_bounds, weights
+        )
         self.release_ = Release.from_document(
             release_content(released, self._figures(), domain, settings, guarantee, caps, entry)
         )
@@ -251,7 +264,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         accountant, bits = mechanism.accountant, mechanism.bits
         clusters, step = released.clusters, domain.step
         self._domain, self._metric, self._clusters = domain, metric, clusters
-        unit = float(step[0] / metric[0]) ** 2
+        unit = float(self._lengths[0] * step[0] / metric[0]) ** 2
         self.bounds_ = marked(np.stack([domain.lower, domain.upper]), bits)
         self.cluster_centers_ = marked(domain.to_raw(clusters.centers), bits)
         self.cluster_sizes_ = marked(np.maximum(clusters.counts, 0.0), bits)
@@ -286,8 +299,9 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         """Return the distance of each row to each released centroid: for the holder."""
         check_is_fitted(self)
         grid, _ = self._domain.to_grid(self._table(X, reset=False))
-        rows = self._domain.to_raw(grid)
-        return np.stack([np.linalg.norm(rows - center, axis=1) for center in self.cluster_centers_], axis=1)
+        rows, lengths = self._domain.to_raw(grid), self._lengths
+        apart = [(rows - center) * lengths for center in self.cluster_centers_]
+        return np.stack([np.linalg.norm(offsets, axis=1) for offsets in apart], axis=1)
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Return minus the sum of squared distances to the nearest centroid: for the holder, not private."""
@@ -338,12 +352,34 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         validate_data(self, X if hasattr(X, "columns") else table, reset=reset, skip_check_array=True)
         return table
 
+    def _remember(self, names: tuple[str, ...]) -> int:
+        """Remember the schema of a table that is not read yet; return its width."""
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(names)
+        return len(names)
+
     def _declared_width(self) -> int | None:
         """Return of how many features the bounds speak, if they say so."""
         if isinstance(self.bounds, Mapping):
             return len(self.bounds)
         shape = checks.any_array("bounds", self.bounds).shape
         return int(shape[1]) if len(shape) == 2 else None  # noqa: PLR2004
+
+    @property
+    def _lengths(self) -> Floats:
+        """The length of a raw unit along each feature."""
+        width = self._domain.upper - self._domain.lower
+        return 1 / width if self.scale == "bounds" else np.ones(len(width))
+
+    def _metric_of(self, domain: Domain) -> Floats:
+        """Return the length of a grid step along each feature, in units of the diagonal of the domain."""
+        steps = domain.step
+        if steps.max() > _MOST_RATIO * steps.min() or not 1 / _MOST_RATIO < steps.max() < _MOST_RATIO:
+            checks.refuse(
+                "bounds", "<bounds>", f"widths within a factor of {_MOST_RATIO:g}", "Use other units"
+            )
+        relative = steps / steps.max() if self.scale == "raw" else np.ones(len(steps))
+        return np.asarray(relative / (np.linalg.norm(relative) * 2**20))
 
     @property
     def _learns_bounds(self) -> bool:
@@ -361,10 +397,10 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         domain = Domain.from_bounds(
             self.bounds, n_features=width, names=self._names, missing=self.missing, outside=self.outside
         )
-        _metric(domain)
+        self._metric_of(domain)
         return domain
 
-    def _domain_for(self, table: Floats, mechanism: Mechanism) -> tuple[Domain, Fraction]:
+    def _domain_for(self, table: Floats | Spool, mechanism: Mechanism) -> tuple[Domain, Fraction]:
         """Return a domain with learned bounds, and what is left of mu^2 after learning them."""
         low, high = learned_bounds.learn_bounds(table, mechanism, mechanism.share(BOUNDS_SHARE))
         accountant = mechanism.accountant
@@ -399,6 +435,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         checks.delta(self.delta)
         checks.choice("neighbors", self.neighbors, NEIGHBORS)
         checks.choice("noise", self.noise, ("colored", "white"))
+        checks.choice("scale", self.scale, ("raw", "bounds"))
         hint = "Say how many rows one person has at most"
         checks.integer("max_rows_per_person", self.max_rows_per_person, least=1, remedy=hint)
         if self._learns_bounds:
@@ -412,13 +449,16 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         checks.integer("k_range", high, least=int(low), most=MOST_CLUSTERS, remedy="Pass (smallest, largest)")
 
 
-def _metric(domain: Domain) -> Floats:
-    """Return the length of a grid step along each feature, in units of the diagonal of the domain."""
-    steps = domain.step
-    if steps.max() > _MOST_RATIO * steps.min() or not 1 / _MOST_RATIO < steps.max() < _MOST_RATIO:
-        checks.refuse("bounds", "<bounds>", f"widths within a factor of {_MOST_RATIO:g}", "Use other units")
-    relative = steps / steps.max()
-    return np.asarray(relative / (np.linalg.norm(relative) * 2**20))
+def _gridded(domain: Domain, table: Floats | Spool) -> NDArray[np.int32] | Spool:
+    """Return the rows that the public policy keeps, on the grid; large tables stay out of memory."""
+    if isinstance(table, np.ndarray):
+        grid, kept = domain.to_grid(table)
+        return grid[kept]
+    rows = Spool(table.shape[1], np.int32)
+    for start in range(0, len(table), _BLOCK):
+        grid, kept = domain.to_grid(table[start : start + _BLOCK])
+        rows.append(grid[kept])
+    return rows
 
 
 PROMISE: Final = "the holder's promise that no person has more rows than said"

@@ -20,9 +20,10 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from huemeans.color_gap import color_gap
+from huemeans.color_gap import color_gap, white_gap
 from huemeans.discretization import Draws, real_delta, real_epsilon
 from huemeans.errors import HuemeansError, InvalidRelease
+from huemeans.finding import Finding
 from huemeans.guarantee import Guarantee, PrivacyUnit
 from huemeans.release_format import FORMAT, VERSION, canonical, checksum, read_document
 
@@ -32,15 +33,6 @@ FILE_NAME: Final = "release.json"
 
 _MOST_BYTES: Final = 256 * 2**20
 _ROUNDING: Final = 1e-9
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one check of a release found."""
-
-    check: str
-    passed: bool
-    words: str
 
 
 @dataclass(frozen=True)
@@ -142,6 +134,24 @@ class Release:
         return np.array(self._content["moments"])
 
     @property
+    def lengths(self) -> Floats:
+        """(d,): the length of a raw unit along each feature, as distance is measured."""
+        low, high = self.bounds
+        return 1 / (high - low) if self._content["scale"] == "bounds" else np.ones(len(low))
+
+    @property
+    def color_gap(self) -> float:
+        """By what share the noise costs more than noise of the best color."""
+        scaled = self.lengths * self.lengths[:, None]
+        return color_gap(self.noise_shape * scaled, self.moments * scaled, self.feature_weights)
+
+    @property
+    def white_gap(self) -> float:
+        """By what share white noise with the same privacy would cost more than noise of the best color."""
+        scaled = self.lengths * self.lengths[:, None]
+        return white_gap(self.moments * scaled, self.feature_weights)
+
+    @property
     def feature_weights(self) -> Floats | None:
         """(d,), or None if all features matter the same."""
         given = self._content["feature_weights"]
@@ -223,7 +233,7 @@ class Release:
         return Finding("parts", right, f"the parts make mu={total:.9g} a row; {plan['mu']:.9g} was set aside")
 
     def _gap_finding(self) -> Finding:
-        found = color_gap(self.noise_shape, self.moments, self.feature_weights)
+        found = self.color_gap
         said = self._content["noise"]["gap"]
         return Finding(
             "color",

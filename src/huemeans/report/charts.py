@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from huemeans.color_gap import white_gap
 from huemeans.report.svg import element, figure, line, text, ticks
 from huemeans.report.words import deviations, number
 
@@ -91,12 +90,14 @@ def map_chart(release: "Release") -> str:
     Classical scaling of Euclidean distances is the projection on the two main directions.
     """
     counts, means = release.summary
+    means, centers = means * release.lengths, release.centers * release.lengths
+    scaled = release.lengths * release.lengths[:, None]
     middle = counts @ means / max(counts.sum(), 1e-300)
     apart = (means - middle) * np.sqrt(np.maximum(counts, 0.0))[:, None]
     axes = np.linalg.svd(np.vstack([apart, np.zeros((2, means.shape[1]))]), full_matrices=False)[2][:2]
     axes = np.vstack([axes, np.zeros((2 - len(axes), means.shape[1]))])
-    dots, stars = (means - middle) @ axes.T, (release.centers - middle) @ axes.T
-    rings = [_ring(axes @ covariance @ axes.T) for covariance in release.noise_covariance]
+    dots, stars = (means - middle) @ axes.T, (centers - middle) @ axes.T
+    rings = [_ring(axes @ (covariance * scaled) @ axes.T) for covariance in release.noise_covariance]
     low = np.vstack([dots, stars]).min(axis=0)
     high = np.vstack([dots, stars]).max(axis=0)
     span = float(max((high - low).max(), 1e-300))
@@ -109,7 +110,7 @@ def map_chart(release: "Release") -> str:
 
     nearest = ((dots[:, None] - stars) ** 2).sum(axis=2).argmin(axis=1)
     if means.shape[1] > 2:  # noqa: PLR2004  # nearness in all features, not on the plane
-        nearest = ((means[:, None] - release.centers) ** 2).sum(axis=2).argmin(axis=1)
+        nearest = ((means[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
     heaviest = np.argsort(-counts)[:_MOST_DOTS]
     radii = 2 + 16 * np.sqrt(counts / max(counts.max(), 1e-300))
     parts = [
@@ -151,12 +152,13 @@ def elbow_chart(release: "Release") -> str:
 
 def noise_chart(release: "Release") -> str:
     """Draw, per feature, the noise of a centroid beside that of white noise with the same privacy."""
-    shape = release.noise_shape
-    weights = np.ones(len(shape)) if release.feature_weights is None else release.feature_weights
-    white = (weights * np.diag(shape)).sum() * (1 + white_gap(release.moments, weights)) / weights.sum()
-    white /= 1 + release.document["noise"]["gap"]
-    spread = np.sqrt(np.maximum(np.diag(release.moments), 1e-300))
-    colored, plain = np.sqrt(np.diag(shape)) / spread, np.sqrt(white) / spread
+    lengths = release.lengths
+    variances = np.diag(release.noise_shape) * lengths**2
+    weights = np.ones(len(lengths)) if release.feature_weights is None else release.feature_weights
+    excess = (1 + release.white_gap) / (1 + release.color_gap)
+    white = (weights * variances).sum() * excess / weights.sum()
+    spread = np.sqrt(np.maximum(np.diag(release.moments), 1e-300)) * lengths
+    colored, plain = np.sqrt(variances) / spread, np.sqrt(white) / spread
     left, row = 200.0, 26.0
     scale = (WIDTH - left - 20) / max(float(colored.max()), float(plain.max()), 1e-300)
     parts = []
@@ -208,10 +210,10 @@ def _curve_chart(  # noqa: PLR0917  # a chart has two axes, with figures and a l
     for y in ticks(low, high):
         parts += [
             line(left, up(y), WIDTH - right, up(y), class_="grid"),
-            text(number(y), left - 8, up(y) + 4, text_anchor="end", class_="quiet"),
+            text(f"{y:g}", left - 8, up(y) + 4, text_anchor="end", class_="quiet"),
         ]
     parts += [
-        text(number(x), across(x), height - bottom + 18, text_anchor="middle", class_="quiet")
+        text(f"{x:g}", across(x), height - bottom + 18, text_anchor="middle", class_="quiet")
         for x in ticks(*limits)
     ]
     parts.append(text(x_label, WIDTH - right, height - 6, text_anchor="end", class_="quiet"))

@@ -7,7 +7,6 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from huemeans.color_gap import white_gap
 from huemeans.report.charts import (
     elbow_chart,
     guarantee_chart,
@@ -22,6 +21,8 @@ from huemeans.report.words import average, described, number, pair
 if TYPE_CHECKING:
     from huemeans.release import Release
 
+_ORDER = ("bounds", "count", "mean", "radius", "moments", "tree", "leaves", "pass", "loss", "unspent")
+
 
 def report_page(release: "Release") -> str:
     """Return the page; everything in it comes from the release."""
@@ -34,7 +35,8 @@ def report_page(release: "Release") -> str:
 
 def _content(release: "Release") -> dict[str, Any]:
     document, promise = release.document, release.guarantee
-    parts = {name: mu for name, mu in document["plan"]["parts"].items() if mu > 0}
+    spent = document["plan"]["parts"]
+    parts = {name: spent[name] for name in sorted(spent, key=_when) if spent[name] > 0}
     whole = sum(mu**2 for mu in parts.values())
     return {
         "document": document,
@@ -50,7 +52,7 @@ def _content(release: "Release") -> dict[str, Any]:
         "table": _table(release),
         "average": [number(value) for value in average(release)],
         "loss": number(release.loss),
-        "white": f"{100 * white_gap(release.moments, release.feature_weights):.0f}",
+        "white": f"{100 * release.white_gap:.0f}",
         "parts": [(name, f"{mu:.3g}", 100 * mu**2 / whole) for name, mu in parts.items()],
         "findings": release.verify(),
         "charts": {
@@ -62,6 +64,12 @@ def _content(release: "Release") -> dict[str, Any]:
             "guarantee": Markup(guarantee_chart(release)),  # noqa: S704
         },
     }
+
+
+def _when(part: str) -> tuple[int, str]:
+    """Return where in a fit a part is spent."""
+    first = part.split(" ", maxsplit=1)[0]
+    return (_ORDER.index(first) if first in _ORDER else len(_ORDER)), part
 
 
 def _table(release: "Release") -> list[tuple[str, list[str]]]:

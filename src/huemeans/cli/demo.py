@@ -1,0 +1,51 @@
+"""``huemeans demo``: a made-up shop, from its table to a report."""
+
+import shutil
+from pathlib import Path
+
+import click
+
+from huemeans.cli.common import give, json_option, say
+from huemeans.cli.fit import released, summary
+
+
+@click.command()
+@click.option("--out", type=click.Path(file_okay=False), default="out/demo", show_default=True, metavar="DIR")
+@click.option("--rows", type=int, default=20_000, show_default=True, help="How many customers to make up.")
+@json_option
+def demo(out: str, rows: int, *, as_json: bool) -> None:
+    """Make up the customers of a shop, release their clusters and show the report."""
+    from huemeans.customers import public_facts, write_customers
+    from huemeans.guarantee import PrivacyUnit
+    from huemeans.ledger import Ledger
+
+    folder = Path(out)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    table, bounds, ledger = folder / "customers.csv", folder / "bounds.toml", folder / "privacy.ledger"
+    say("Making up the customers of a shop.")
+    write_customers(table, rows)
+    bounds.write_text(public_facts(), encoding="utf-8")
+    Ledger(ledger).open_dataset("customers", epsilon=3.0, delta=1e-6, unit=PrivacyUnit("add-remove"))
+    release = released(
+        str(table),
+        clusters="auto",
+        epsilon=1.0,
+        delta=1e-6,
+        bounds=str(bounds),
+        columns=None,
+        categories=None,
+        scale="bounds",
+        unit=None,
+        rows_per_unit=1,
+        neighbors="add-remove",
+        missing="midpoint",
+        outside="clip",
+        delimiter=None,
+        decimal=".",
+        ledger=str(ledger),
+        dataset="customers",
+    )
+    release.write(folder)
+    give({"out": str(folder), "release": release.document}, as_json=as_json, text=summary(release))
+    say(f"\nThe results lie in {folder.resolve()}. Open {(folder / 'report.html').resolve()}")

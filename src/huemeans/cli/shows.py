@@ -1,0 +1,154 @@
+"""``huemeans plan``, ``report``, ``verify`` and ``doctor``."""
+
+import os
+import platform
+import sqlite3
+import tempfile
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import click
+
+from huemeans.cli.common import delta_option, epsilon_option, give, json_option, neighbors_option, say
+from huemeans.errors import InvalidArgument, InvalidRelease
+from huemeans.finding import Finding
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "click", "jinja2", "jsonschema", "threadpoolctl")
+_STRICT_TABLES = (3, 37)
+
+
+@click.command()
+@click.option("--rows", type=int, required=True, help="About how many rows there are; a guess is fine.")
+@click.option("--features", type=int, required=True)
+@click.option("--clusters", type=int, required=True)
+@epsilon_option
+@delta_option
+@neighbors_option
+@click.option("--bounds", type=click.Choice(["public", "private"]), default="private", show_default=True)
+@click.option("--rows-per-unit", type=int, default=1, show_default=True)
+@json_option
+def plan(*, rows: int, features: int, clusters: int, epsilon: float, delta: float, neighbors: str,
+         bounds: str, rows_per_unit: int, as_json: bool) -> None:  # fmt: skip
+    """Say what a fit will do and how large its noise will be, before a row is touched."""
+    from huemeans.forecast import plan as forecast
+
+    said = forecast(
+        rows,
+        features,
+        clusters,
+        epsilon,
+        delta,
+        neighbors=neighbors,  # type: ignore[arg-type]
+        learns_bounds=bounds == "private",
+        max_rows_per_person=rows_per_unit,
+    )
+    content = {name: getattr(said, name) for name in said.__dataclass_fields__}
+    give(content | {"parts": dict(said.parts)}, as_json=as_json, text=str(said))
+
+
+@click.command()
+@click.argument("release", type=click.Path())
+@click.option("--out", type=click.Path(), help="The page to write; report.html beside it if not given.")
+@json_option
+def report(release: str, out: str | None, *, as_json: bool) -> None:
+    """Draw the page of a release."""
+    from huemeans.release import Release
+    from huemeans.report.page import report_page
+
+    found = Release.read(release)
+    place = Path(release)
+    page = Path(out) if out else (place if place.is_dir() else place.parent) / "report.html"
+    try:
+        page.write_text(report_page(found), encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgument(f"{page} cannot be written: {error.strerror}.") from None
+    give({"report": str(page)}, as_json=as_json, text=str(page))
+
+
+@click.command()
+@click.argument("release", type=click.Path(exists=True))
+@click.option("--ledger", type=click.Path(dir_okay=False), help="Look for the entry in this ledger.")
+@json_option
+def verify(release: str, ledger: str | None, *, as_json: bool) -> None:
+    """Recompute what a release says of itself. Leaves with 1 if something is wrong."""
+    from huemeans.release import Release
+
+    try:
+        found = Release.read(release)
+    except InvalidRelease as error:
+        findings = [Finding("schema", passed=False, words=str(error))]
+    else:
+        findings = found.verify()
+        if ledger is not None:
+            findings.append(_entry_finding(found.document["ledger"], ledger))
+    _tell(findings, as_json=as_json)
+
+
+def _entry_finding(said: dict[str, object] | None, ledger: str) -> Finding:
+    from huemeans.ledger import Ledger
+
+    entries = {entry.number: entry for entry in Ledger(ledger).entries()}
+    if said is None:
+        return Finding("ledger", passed=False, words="the release names no entry of a ledger")
+    entry = entries.get(int(str(said["entry"])))
+    right = entry is not None and entry.hash == said["hash"] and entry.dataset == said["dataset"]
+    words = f"entry {said['entry']} of {said['dataset']!r} is {'' if right else 'not '}in {ledger}"
+    return Finding("ledger", passed=right, words=words)
+
+
+@click.command()
+@json_option
+def doctor(*, as_json: bool) -> None:
+    """Check that this machine can make releases. Leaves with 1 if something is wrong."""
+    findings = [Finding("python", passed=True, words=platform.python_version())]
+    for package in _PACKAGES:
+        try:
+            findings.append(Finding(package, passed=True, words=version(package)))
+        except PackageNotFoundError:
+            findings.append(Finding(package, passed=False, words="is not installed"))
+    fresh = len(os.urandom(32)) == 32  # noqa: PLR2004
+    findings.append(Finding("randomness", fresh, "the operating system gives random bytes"))
+    strict = sqlite3.sqlite_version_info >= _STRICT_TABLES
+    findings.append(Finding("sqlite", strict, f"{sqlite3.sqlite_version}; ledgers need 3.37"))
+    findings.append(_temporary_finding())
+    findings.append(_fit_finding())
+    _tell(findings, as_json=as_json)
+
+
+def _temporary_finding() -> Finding:
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(b"x")
+    except OSError as error:
+        return Finding("temporary files", passed=False, words=f"cannot be written: {error.strerror}")
+    return Finding("temporary files", passed=True, words=tempfile.gettempdir())
+
+
+def _fit_finding() -> Finding:
+    """Fit a made-up table and check the release."""
+    import numpy as np
+
+    from huemeans.private import PrivateKMeans
+    from huemeans.release import Release
+
+    rows = np.repeat([[0.0, 0.0], [9.0, 9.0]], 2000, axis=0) + np.random.default_rng(0).normal(size=(4000, 2))
+    release = PrivateKMeans(2, bounds=(-6, 15)).fit(rows).release_
+    right = Release(release.text) == release and all(one.passed for one in release.verify())
+    near = bool(np.abs(np.sort(release.centers[:, 0]) - [0, 9]).max() < 1)
+    return Finding("a fit", right and near, "made-up clusters are found, and their release verifies")
+
+
+def _tell(findings: list[Finding], *, as_json: bool) -> None:
+    passed = all(one.passed for one in findings)
+    plain = bool(os.environ.get("NO_COLOR"))
+    lines = []
+    for one in findings:
+        good = one.passed
+        mark = "ok " if good else "NOT"
+        shown = mark if plain else click.style(mark, fg="green" if good else "red")
+        lines.append(f"{shown}  {one.check}: {one.words}")
+    give([asdict(one) for one in findings], as_json=as_json, text="\n".join(lines))
+    if not passed:
+        say("A problem was found.")
+        raise click.exceptions.Exit(1)
