@@ -11,8 +11,8 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1  /p' Makefile | while read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
 
-demo: .venv/.package  ## install, run the main job on generated data, say where the result lies
-	$(BIN)/python examples/demo.py
+demo: .venv/.package  ## install, release the clusters of a made-up shop, say which page to open
+	$(BIN)/huemeans demo
 
 test: .venv/.dev lint  ## lint, check types, run every test but the slow ones
 	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow" -n 2 tests src
