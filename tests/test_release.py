@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from huemeans import InvalidRelease, PrivateKMeans, Release
 from huemeans.release_format import canonical, checksum
 from huemeans.report.page import report_page
-from huemeans.report.words import described, number, pair
+from huemeans.report.words import described, number, pair, rounded
 from huemeans.testing import seeded_noise
 
 NAMES = ["income, <b>thousand</b>", 'spent on "wine"', "visits & more"]
@@ -218,6 +218,7 @@ def test_numbers_are_printed_for_people():
     assert pair(12.3456, 0.234) == "12.35 ± 0.23"
     assert pair(12345.6, 123.0) == "12,346 ± 123"
     assert pair(1.0, float("nan")) == "1.00 ± unknown"
+    assert [rounded(x, 0.03) for x in (0.98765, -0.004, 12.0)] == ["0.99", "0.00", "12.00"]
 
 
 def test_the_registry_entry_is_yaml_that_a_machine_fills_as_far_as_it_can(release):

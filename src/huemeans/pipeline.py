@@ -37,7 +37,17 @@ from huemeans.mechanism import Mechanism
 from huemeans.planning import COUNT_SHARE, Plan, clipped_share, make_plan, most_nodes, split_pass
 from huemeans.spool import Spool
 from huemeans.starts import best_centers, with_useless_moved
-from huemeans.summary import Leaves, Moments, box_along, cell_means, elbow, guess_clusters, sample, shrunk
+from huemeans.summary import (
+    Leaves,
+    Moments,
+    box_along,
+    cell_means,
+    effective_dimension,
+    elbow,
+    guess_clusters,
+    sample,
+    shrunk,
+)
 from huemeans.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -137,7 +147,7 @@ class Fit:
         residual = self._residual_root(moments, box)
         points = sample(leaves, box, residual, max(SAMPLE, 10 * most), self.rng)
         curve = {} if k_range is None else self._curve(leaves, box, residual, k_range)
-        k = n_clusters if k_range is None else elbow(curve, len(box.directions))
+        k = n_clusters if k_range is None else elbow(curve, effective_dimension(points))
         centers = self._start(points, box, k)
         about = points + box.center * self.metric
         growth = self._left_for_passes(plan)

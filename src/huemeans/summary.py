@@ -165,7 +165,13 @@ def guess_clusters(points: Floats, centers: Floats, n: float) -> Guess:
     return Guess(counts, second, float(np.sqrt(pooled)), scales)
 
 
-def elbow(curve: dict[int, float], directions: int) -> int:
+def effective_dimension(points: Floats) -> float:
+    """Return in how many directions points spread: (tr V)^2 / tr V^2, d where all are alike."""
+    second = np.cov(points.T, ddof=0).reshape(points.shape[1], -1)
+    return float(np.trace(second) ** 2 / max(float((second**2).sum()), np.finfo(np.float64).tiny))
+
+
+def elbow(curve: dict[int, float], directions: float) -> int:
     """Return the K at the elbow of a K-means loss curve.
 
     Where rows have no clusters, the loss falls like K^(-2/p) in p directions; up to a true number of

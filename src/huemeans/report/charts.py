@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from huemeans.report.svg import element, figure, line, text, ticks
-from huemeans.report.words import deviations, number
+from huemeans.report.words import deviations, pair, rounded
 
 if TYPE_CHECKING:
     from huemeans.release import Release
@@ -48,14 +48,19 @@ def sizes_chart(release: "Release") -> str:
             line(low, y + 9, high, y + 9, class_="whisker"),
             line(low, y + 5, low, y + 13, class_="whisker"),
             line(high, y + 5, high, y + 13, class_="whisker"),
-            text(f"{number(size)} ± {number(error)}", high + 10, y + 14, class_="quiet"),
+            text(pair(float(size), error), high + 10, y + 14, class_="quiet"),
         ]
     return figure("".join(parts), WIDTH, 16 + step * len(sizes), "Sizes of the clusters")
 
 
 def heat_map(release: "Release") -> str:
     """Draw every centroid by feature: color is the distance from the average, the figure is in raw units."""
-    away, centers, names = deviations(release), release.centers, release.feature_names
+    away, centers, bars, names = (
+        deviations(release),
+        release.centers,
+        release.error_bars,
+        release.feature_names,
+    )
     left, top, row = 200.0, 30.0, 26.0
     column = (WIDTH - left) / len(centers)
     roomy = column > 44  # noqa: PLR2004  # pixels that a figure needs
@@ -70,7 +75,8 @@ def heat_map(release: "Release") -> str:
             value = away[cluster, feature]
             strength = min(abs(value) / _FULL, 1.0)
             x = left + cluster * column
-            words = f"Cluster {cluster + 1}, {name}: {number(centers[cluster, feature])}"
+            shown = rounded(float(centers[cluster, feature]), float(bars[cluster, feature]))
+            words = f"Cluster {cluster + 1}, {name}: {shown}"
             cell = element("title", escape(f"{words}, {value:+.1f} sd from the average"))
             parts.append(
                 element("rect", cell, x=x + 1, y=y + 1, width=max(column - 2, 1.0), height=row - 2, rx=3,
@@ -78,7 +84,7 @@ def heat_map(release: "Release") -> str:
             )  # fmt: skip
             if roomy:
                 parts.append(
-                    text(number(centers[cluster, feature]), x + column / 2, y + 17, text_anchor="middle",
+                    text(shown, x + column / 2, y + 17, text_anchor="middle",
                          class_="cell" if strength < 0.6 else "cell strong")  # noqa: PLR2004
                 )  # fmt: skip
     return figure("".join(parts), WIDTH, top + row * len(names) + 6, "Centroids by feature")

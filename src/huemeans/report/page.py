@@ -16,7 +16,7 @@ from huemeans.report.charts import (
     noise_chart,
     sizes_chart,
 )
-from huemeans.report.words import average, described, number, pair
+from huemeans.report.words import average, described, number, pair, rounded
 
 if TYPE_CHECKING:
     from huemeans.release import Release
@@ -50,7 +50,12 @@ def _content(release: "Release") -> dict[str, Any]:
         ],
         "names": release.feature_names,
         "table": _table(release),
-        "average": [number(value) for value in average(release)],
+        "average": [
+            rounded(float(value), float(bar), 1)
+            for value, bar in zip(
+                average(release), np.nanmin(release.error_bars, axis=0, initial=np.inf), strict=True
+            )
+        ],
         "loss": number(release.loss),
         "white": f"{100 * release.white_gap:.0f}",
         "parts": [(name, f"{mu:.3g}", 100 * mu**2 / whole) for name, mu in parts.items()],

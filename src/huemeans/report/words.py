@@ -39,12 +39,18 @@ def pair(value: float, error: float) -> str:
     """Print a number with its error, to the digits that the error leaves."""
     if not math.isfinite(error):
         return f"{number(value)} ± unknown"
-    if error <= 0:
+    return f"{rounded(value, error, 1)} ± {rounded(error, error, 1)}"
+
+
+def rounded(value: float, error: float, more: int = 0) -> str:
+    """Print a number to the digits that its error leaves, or some more."""
+    if not math.isfinite(error) or error <= 0:
         return number(value)
-    decimals = max(1 - math.floor(math.log10(error)), 0)
+    decimals = max(more - math.floor(math.log10(error)), 0)
     if max(abs(value), error) >= _LARGE or decimals > 2 * _DIGITS:
-        return f"{value:.3g} ± {error:.2g}"
-    return f"{value:,.{decimals}f} ± {error:,.{decimals}f}"
+        return f"{value:.{2 + more}g}"
+    text = f"{value:,.{decimals}f}"
+    return text.removeprefix("-") if not float(text.replace(",", "")) else text
 
 
 def shares(release: "Release") -> Floats:
@@ -87,7 +93,7 @@ def _traits(release: "Release", cluster: int) -> str:
         return "near the average in everything"
     return ", ".join(
         f"{_degree(away[at])} {release.feature_names[at]} "
-        f"({number(release.centers[cluster, at])}, average {number(mean[at])})"
+        f"({rounded(release.centers[cluster, at], bars[at])}, average {rounded(mean[at], bars[at])})"
         for at in found
     )
 
