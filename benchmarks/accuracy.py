@@ -1,6 +1,7 @@
 """How accurate PrivateKMeans is: loss over that of the non-private best of ten, beside other methods.
 
     python benchmarks/accuracy.py [--data NAMES] [--epsilons 0.1,1,5] [--repeats 10] [--methods NAMES]
+    python benchmarks/accuracy.py --table FILE.csv --clusters K      (your own numbers, scaled to [0, 1])
 
 Bounds are the box of the data rounded outwards and declared public *for the benchmark only*, for every method
 alike, and so is delta = n^-1.1.  A method is a function (X, k, epsilon, delta, bounds, seed) -> centroids:
@@ -18,6 +19,8 @@ from sklearn import datasets
 from sklearn.cluster import KMeans
 
 from huemeans import PrivateKMeans, whitened_limit
+from huemeans.baselines.dp_lloyd import dp_lloyd
+from huemeans.sources import open_table
 
 Method = Callable[[np.ndarray, int, float, float, np.ndarray, int], np.ndarray]
 
@@ -44,22 +47,11 @@ def white(x: np.ndarray, k: int, epsilon: float, delta: float, bounds: np.ndarra
     return PrivateKMeans(k, noise="white", **options).fit(x).cluster_centers_
 
 
-def dp_lloyd(
+def plain_lloyd(
     x: np.ndarray, k: int, epsilon: float, delta: float, bounds: np.ndarray, seed: int
 ) -> np.ndarray:
-    """Run plain DP-Lloyd: random start in the box, five passes, Gaussian sums about its middle."""
-    rng = np.random.default_rng(seed)
-    middle, half = bounds.mean(axis=0), np.ptp(bounds, axis=0) / 2
-    radius, mu = np.linalg.norm(half), whitened_limit(epsilon, delta, "dp") / math.sqrt(5)
-    y, centers = x - middle, rng.uniform(-half, half, size=(k, x.shape[1]))
-    for _ in range(5):
-        labels = ((y[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
-        for cluster in range(k):
-            rows = y[labels == cluster]
-            count = len(rows) + rng.normal() * math.sqrt(2) / mu
-            total = rows.sum(axis=0) + rng.normal(size=x.shape[1]) * math.sqrt(2) * radius / mu
-            centers[cluster] = np.clip(total / max(count, 1.0), -half, half)
-    return centers + middle
+    """Run plain DP-Lloyd."""
+    return dp_lloyd(x, k, bounds, epsilon, delta, np.random.default_rng(seed))
 
 
 def oracle(x: np.ndarray, k: int, epsilon: float, delta: float, bounds: np.ndarray, seed: int) -> np.ndarray:
@@ -94,7 +86,7 @@ METHODS: dict[str, Method] = {
     "huemeans": huemeans,
     "learned bounds": learned_bounds,
     "white": white,
-    "dp-lloyd": dp_lloyd,
+    "dp-lloyd": plain_lloyd,
     "diffprivlib": diffprivlib,
     "oracle": oracle,
 }
@@ -182,7 +174,8 @@ DATA: dict[str, tuple[Callable[[], np.ndarray], int]] = {
 
 def scaled(x: np.ndarray) -> np.ndarray:
     """Return features on [0, 1]."""
-    return (x - x.min(axis=0)) / np.ptp(x, axis=0)
+    width = np.ptp(x, axis=0)
+    return (x - x.min(axis=0)) / np.where(width > 0, width, 1.0)
 
 
 def outward(x: np.ndarray) -> np.ndarray:
@@ -211,7 +204,12 @@ def main() -> None:
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--epsilons", default="0.1,0.5,1,2,5")
     parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--table", help="a table of numbers without missing cells, in place of --data")
+    parser.add_argument("--clusters", type=int, default=4)
     given = parser.parse_args()
+    if given.table:
+        DATA[given.table] = (lambda: scaled(open_table(given.table).load()[0][:]), given.clusters)
+        given.data = given.table
     epsilons = [float(epsilon) for epsilon in given.epsilons.split(",")]
     print(f"{'loss / non-private loss':<24}{'method':<16}" + "".join(f"{f'eps {e:g}':>16}" for e in epsilons))
     for name in given.data.split(","):
