@@ -192,12 +192,20 @@ def test_a_fit_that_fails_after_its_entry_has_spent_it(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "options", [{"bounds": (5, -5)}, {"feature_weights": [1.0]}, {"n_clusters": 0}, {"missing": "mean"}]
+    "options",
+    [
+        {"bounds": (5, -5)},
+        {"feature_weights": [1.0]},
+        {"n_clusters": 0},
+        {"missing": "mean"},
+        {"outside": "bogus", "bounds": "private"},
+        {"random_state": "abc"},
+    ],
 )
 def test_a_wrong_setting_spends_nothing(tmp_path, options):
     """What can be refused without a row is refused before the entry."""
     ledger = opened(tmp_path)
-    with pytest.raises(InvalidArgument):
+    with pytest.raises((InvalidArgument, ValueError)):
         PrivateKMeans(
             **{"n_clusters": 2, "bounds": (-5, 5), "ledger": ledger, "dataset": "people"} | options
         ).fit(np.zeros((10, 2)))
@@ -210,6 +218,34 @@ def test_seeded_noise_has_no_entry(tmp_path):
     with seeded_noise(1), pytest.raises(InvalidArgument, match="seeded"):
         PrivateKMeans(2, bounds=(-5, 5), ledger=ledger, dataset="people").fit(np.zeros((10, 2)))
     assert ledger.balance("people").releases == 0
+
+
+def test_a_wrong_number_of_people_spends_nothing(tmp_path):
+    """Nor does a data set without a ledger fit in silence."""
+    ledger = opened(tmp_path)
+    model = PrivateKMeans(2, bounds=(-5, 5), ledger=ledger, dataset="people")
+    with pytest.raises(InvalidArgument, match="person"):
+        model.fit(np.zeros((10, 2)), person=[1, 2])
+    with pytest.raises(InvalidArgument, match=r"^ledger=None"):
+        PrivateKMeans(2, bounds=(-5, 5), dataset="people").fit(np.zeros((10, 2)))
+    assert ledger.balance("people").releases == 0
+
+
+def test_a_second_name_of_the_file_is_refused(tmp_path):
+    """SQLite keeps its journal beside the name: two names could both be spent."""
+    ledger = opened(tmp_path)
+    (tmp_path / "other.ledger").hardlink_to(ledger.path)
+    for name in (ledger.path, tmp_path / "other.ledger"):
+        with pytest.raises(LedgerError, match="second name"):
+            Ledger(name).reserve("people", part(Fraction(1, 10)), ROW, {})
+
+
+def test_a_symbolic_link_is_the_same_ledger(tmp_path):
+    """Spent through one name, spent for both."""
+    ledger = opened(tmp_path)
+    (tmp_path / "link").symlink_to(ledger.path)
+    Ledger(tmp_path / "link").reserve("people", part(Fraction(1, 10)), ROW, {})
+    assert ledger.balance(" people ").releases == 1
 
 
 def test_another_unit_than_the_budgets_is_refused(tmp_path):

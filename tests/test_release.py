@@ -157,6 +157,9 @@ def test_a_forged_document_with_a_right_checksum_is_refused_all_the_same(release
         (lambda d: d["guarantee"].update(delta=1e-7), "epsilon"),
         (lambda d: d["guarantee"].update(mu=d["guarantee"]["mu"] * 1.01), "epsilon"),
         (lambda d: d["guarantee"]["draws"].update(inverse_square_sum="1/2"), "epsilon"),
+        (lambda d: d["guarantee"].update(curve=[[1.0, 1e-30], [2.0, 1e-30]]), "curve"),
+        (lambda d: d["clusters"][1].update(size_error=1e-6), "sizes"),
+        (lambda d: d.update(bounds="learned"), "parts"),
         (lambda d: d["plan"]["parts"].update(count=0.5), "parts"),
         (lambda d: d["plan"].update(mu=d["plan"]["mu"] * 0.9), "parts"),
         (lambda d: d.update(moments=np.diag([1.0, 5e4, 9.0]).tolist()), "color"),
@@ -168,7 +171,7 @@ def test_verify_finds_a_promise_that_is_not_kept(release, change, check):
     change(document)
     document.pop("checksum")
     forged = Release.from_document({k: v for k, v in document.items() if k not in ("format", "version")})
-    assert [finding.check for finding in forged.verify() if not finding.passed] == [check]
+    assert check in [finding.check for finding in forged.verify() if not finding.passed]
 
 
 def test_centroids_csv_has_raw_units_and_error_bars(tmp_path, release):

@@ -84,6 +84,48 @@ def test_what_cannot_be_read_is_a_clear_error(tmp_path, name):
         open_table(path, **options)
 
 
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("t", pa.array([0, 2**62, None], pa.timestamp("us"))),
+        ("t", pa.array([0, 1, None], pa.timestamp("ns"))),
+        ("t", pa.array([b"a", b"\xff", None])),
+        ("t", pa.array([[1], [2], None])),
+        ("t", pa.array([1, 2, None], pa.date32())),
+    ],
+)
+def test_no_cell_of_a_columnar_file_raises(tmp_path, column, values):
+    """Far dates, odd bytes, lists: as a number, as a word, as whose the row is (lists are refused)."""
+    path = tmp_path / "table.parquet"
+    parquet.write_table(pa.table({column: values, "x": pa.array([1, 2, 3])}), path)
+    same([[NAN, 1], [NAN, 2], [NAN, 3]], read(path, columns=["t", "x"])[1])
+    assert len(read(path, columns=["t"], categories={"t": ["a"]})[1]) == 3
+    if pa.types.is_nested(values.type):
+        with pytest.raises(InvalidArgument, match="lists"):
+            read(path, columns=["x"], unit="t")
+    else:
+        people = read(path, columns=["x"], unit="t")[2]
+        assert people[2] is None
+        assert len(set(people)) == 3
+
+
+def test_whose_a_row_is_may_be_any_bytes_and_nothing_is_nobody(tmp_path):
+    """Latin-1 names, spaces around them, empty cells."""
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"x,who\n1,M\xfcller\n2, M\xfcller \n3,\n4,  \n5,cat\n")
+    _, rows, people = read(path, columns=["x", "who"], unit="who", categories={"who": ["cat"]})
+    assert people == [b"M\xfcller", b"M\xfcller", None, None, b"cat"]
+    assert [row[1] for row in rows] == [0, 0, 0, 0, 1]
+
+
+def test_people_beside_a_file_are_refused(tmp_path):
+    """They would be ignored: the file's own column says whose its rows are."""
+    path = tmp_path / "table.csv"
+    path.write_text("x\n1\n2\n")
+    with pytest.raises(InvalidArgument, match="unit"):
+        PrivateKMeans(1, bounds=(0, 3)).fit(open_table(path), person=[1, 2])
+
+
 def test_a_quote_that_is_never_closed_is_an_error_that_quotes_nothing(tmp_path):
     """Or the rest of the file is one odd row; in neither case does a cell show."""
     path = tmp_path / "table.csv"
@@ -145,7 +187,7 @@ def test_columnar_files_are_read_as_numbers(tmp_path, kind):
     _, rows, people = read(path, categories={"c": ("cat", "dog")}, columns=list("ifsbcdt"), unit="s")
     found = sorted(zip(rows, people, strict=True), key=lambda pair: pair[0][6])
     same(EXPECTED, [row for row, _ in found])
-    assert [person for _, person in found] == ["7", "x", None]
+    assert [person for _, person in found] == [b"7", b"x", None]
 
 
 def test_other_files_are_refused(tmp_path):
@@ -167,7 +209,7 @@ def test_other_files_are_refused(tmp_path):
 def test_progress_is_told_in_shares(tmp_path):
     """Growing, from above nothing to the whole."""
     path, told = tmp_path / "table.csv", []
-    path.write_text("a,b\n" + "1,2\n" * 3_000_000)
+    path.write_text("a,b\n" + "1,2\n" * 12_000_000)
     open_table(path, progress=told.append).load()
     assert told == sorted(told)
     assert len(told) > 1

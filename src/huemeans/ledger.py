@@ -10,15 +10,19 @@ Guarantees (each has a test of its name):
 * what was accepted never adds up to more than the budget, however many processes ask at once;
 * an entry that was accepted is on disk before ``reserve`` returns, and stays: what happens after it, a crash
   or a kill, counts as spent;
-* entries are never changed or removed through SQL, and a byte that changes in any row is found;
+* SQL that changes or removes an entry is refused, and a byte that changes in any row is found.  Whoever owns
+  the file can cut entries off its end: ``huemeans verify RELEASE --ledger`` finds that for published ones;
 * costs are integers, rounded up.
 """
 
+import fcntl
 import hashlib
 import json
 import math
 import secrets
 import sqlite3
+import time
+import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -38,6 +42,7 @@ _MU_BITS: Final = 50
 _SUM_BITS: Final = 60
 _WAIT: Final = 60.0  # seconds for other processes to finish their entry
 _APPLICATION: Final = 0x48554D45
+_PAUSE: Final = 0.002
 _MOST_NAME: Final = 200
 
 _TABLE: Final = """CREATE TABLE entries (
@@ -189,7 +194,7 @@ class Ledger:
 
     @contextmanager
     def _transaction(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-        with self._connection(create=create) as connection:
+        with self._connection(create=create) as connection, _locked(self.path):
             connection.execute("BEGIN IMMEDIATE")
             try:
                 if create:
@@ -199,13 +204,17 @@ class Ledger:
                 connection.execute("ROLLBACK")
                 raise
             connection.execute("COMMIT")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     @contextmanager
     def _connection(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
         if not create and not self.path.is_file():
             raise InvalidArgument(f"{self.path} is not there: make it with 'huemeans budget init'.")
+        path = self.path.resolve()
+        if path.exists() and path.stat().st_nlink > 1:  # SQLite keeps its journal by name, not by file
+            raise LedgerError(f"{self.path} has a second name (a hard link). Remove it: both would be spent.")
         try:
-            with closing(sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None)) as connection:
+            with closing(sqlite3.connect(path, timeout=_WAIT, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous = FULL")
                 if create:
                     connection.execute("PRAGMA journal_mode = WAL")
@@ -216,6 +225,22 @@ class Ledger:
             raise LedgerError(f"{self.path} {state}.") from None
         except (sqlite3.DatabaseError, OverflowError) as error:
             raise LedgerError(f"{self.path} is corrupt or no ledger: {error}.") from None
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the file itself, whatever names lead to it: in a container it may have another."""
+    with path.open("rb") as file:
+        until = time.monotonic() + _WAIT
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if time.monotonic() > until:
+                    raise LedgerError(f"{path} is locked by another process.") from None
+                time.sleep(_PAUSE)
+        yield
 
 
 def _make(connection: sqlite3.Connection) -> None:
@@ -319,4 +344,4 @@ def _refusal(dataset: str, balance: Balance, cost: Cost, body: Mapping[str, Any]
 def _name(dataset: str) -> str:
     if not isinstance(dataset, str) or not dataset.strip() or len(dataset) > _MOST_NAME:
         checks.refuse("dataset", repr(dataset)[:_MOST_NAME], "a name", "Say which data set the budget is of")
-    return dataset
+    return unicodedata.normalize("NFC", dataset.strip())

@@ -1,6 +1,6 @@
 """PrivateKMeans: K-means centroids under (epsilon, delta)-differential privacy, end to end."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -21,6 +21,7 @@ from huemeans.entropy import open_source
 from huemeans.errors import HuemeansError
 from huemeans.fold import Assignment
 from huemeans.guarantee import NEIGHBORS, Guarantee, Neighbors, PrivacyUnit
+from huemeans.lattice import MOST_FEATURES
 from huemeans.ledger import Cost, Entry, Ledger
 from huemeans.mechanism import Mechanism
 from huemeans.noise import marked
@@ -37,7 +38,10 @@ Integers = NDArray[np.int64]
 _BLOCK: Final = 2**16
 _MOST_RATIO: Final = 1e60
 _MOST_WEIGHT: Final = 1e12
-_TOO_LARGE: Final = "the fit needs more memory than there is: use a larger machine, or fewer features."
+_TOO_LARGE: Final = (
+    "the fit needs more memory, or more room for temporary files, than there is: use a larger machine, set "
+    "TMPDIR, or take fewer features."
+)
 
 
 @dataclass(frozen=True)
@@ -187,7 +191,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         failure: Exception | None = None
         try:
             self._fit(X if isinstance(X, LazyTable) else self._table(X, reset=True), person)
-        except MemoryError:  # its message has the number of rows
+        except (MemoryError, OSError):  # its message has the number of rows
             failure = HuemeansError(_TOO_LARGE)
         except Exception as error:  # noqa: BLE001  # raised again below, out of reach of the frames
             failure = error.with_traceback(None)
@@ -198,11 +202,16 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
 
     def _fit(self, source: Floats | LazyTable, person: ArrayLike | None) -> None:
         width = self._remember(source.names) if isinstance(source, LazyTable) else source.shape[1]
+        if width > MOST_FEATURES:
+            checks.refuse(
+                "X", "<table>", f"at most {MOST_FEATURES} features", "Leave out what does not matter"
+            )
         most = int(self.k_range[1] if self.n_clusters == "auto" else self.n_clusters)
         whole, caps = allowance(self.epsilon, self.delta, width, most, learns_bounds=self._learns_bounds)
         public, weights = self._public_domain(width), self._weights(width)
         bits = open_source()
-        enforced = person is not None or (isinstance(source, LazyTable) and source.unit is not None)
+        enforced = source.unit is not None if isinstance(source, LazyTable) else person is not None
+        self._check_person(source, person)
         guarantee = self._guarantee(whole, enforced=enforced, seeded=bits.seeded)
         entry = self._entered(Cost(Fraction(whole) ** 2, caps), guarantee)
         table, people = source.load() if isinstance(source, LazyTable) else (source, person)
@@ -427,6 +436,17 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
             checks.refuse("feature_weights", "<weights>", expected, "Leave out what does not matter")
         return weights
 
+    def _check_person(self, source: Floats | LazyTable, person: ArrayLike | None) -> None:
+        """Refuse what cannot say whose the rows are, before the budget is spent."""
+        if person is None:
+            return
+        if isinstance(source, LazyTable):
+            checks.refuse(
+                "person", "<given>", "no person beside a table in a file", "Use open_table(unit=...)"
+            )
+        if isinstance(person, Sized) and len(person) != len(source):
+            checks.refuse("person", "<another length>", "one entry per row", "Say whose each row is")
+
     def _check_parameters(self) -> None:
         if self.n_clusters != "auto":
             remedy = "Say how many clusters, or 'auto'"
@@ -436,6 +456,10 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         checks.choice("neighbors", self.neighbors, NEIGHBORS)
         checks.choice("noise", self.noise, ("colored", "white"))
         checks.choice("scale", self.scale, ("raw", "bounds"))
+        checks.choice("outside", self.outside, ("clip", "drop"))
+        check_random_state(self.random_state)
+        if self.dataset is not None and self.ledger is None:
+            checks.refuse("ledger", "None", "the ledger of the data set", "Pass ledger=..., or no dataset")
         hint = "Say how many rows one person has at most"
         checks.integer("max_rows_per_person", self.max_rows_per_person, least=1, remedy=hint)
         if self._learns_bounds:

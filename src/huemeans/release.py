@@ -10,6 +10,8 @@ Guarantees (each has a test of its name):
 """
 
 import json
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +27,7 @@ from huemeans.discretization import Draws, real_delta, real_epsilon
 from huemeans.errors import HuemeansError, InvalidRelease
 from huemeans.finding import Finding
 from huemeans.guarantee import Guarantee, PrivacyUnit
+from huemeans.planning import split_pass
 from huemeans.release_format import FORMAT, VERSION, canonical, checksum, read_document
 
 Floats = NDArray[np.float64]
@@ -198,7 +201,9 @@ class Release:
         return [
             Finding("schema", True, f"a {FORMAT} of version {VERSION}, unchanged since it was written"),
             self._epsilon_finding(),
+            self._curve_finding(),
             self._parts_finding(),
+            self._sizes_finding(),
             self._gap_finding(),
             Finding(
                 "noise",
@@ -225,11 +230,35 @@ class Release:
             f"{self.draws.count} draws included; epsilon={said['epsilon']:g} was declared",
         )
 
+    def _curve_finding(self) -> Finding:
+        said = self._content["guarantee"]
+        try:
+            kept = [(delta, real_delta(said["mu"], at, self.draws)) for at, delta in said["curve"]]
+        except HuemeansError as error:
+            return Finding("curve", passed=False, words=str(error))
+        right = all(delta * (1 + _ROUNDING) >= found for delta, found in kept)
+        words = f"delta at {len(kept)} epsilons is {'' if right else 'not '}what the noise keeps"
+        return Finding("curve", right, words)
+
+    def _sizes_finding(self) -> Finding:
+        """Compare the noise of the sizes with what the last pass can have paid for."""
+        parts, said = self._content["plan"]["parts"], self._content["guarantee"]
+        passes = [name for name in parts if re.fullmatch(r"pass [1-9]", name)]
+        paid = split_pass(Fraction(parts[max(passes)]) ** 2)[0] if passes else Fraction(0)
+        times = 1 if said["neighbors"] == "add-remove" else 2
+        least = math.sqrt(times / float(paid)) if paid else math.inf
+        right = all(one["size_error"] >= least * (1 - _ROUNDING) for one in self._content["clusters"])
+        words = f"sizes have a noise of {self.size_error:.4g} rows; the last pass pays for {least:.4g}"
+        return Finding("sizes", right, words)
+
     def _parts_finding(self) -> Finding:
         plan, said = self._content["plan"], self._content["guarantee"]
         total = float(np.sqrt(sum(part**2 for part in plan["parts"].values())))
         whole = plan["mu"] * said["max_rows_per_person"]
         right = abs(total - plan["mu"]) <= _ROUNDING * plan["mu"] and whole <= said["mu"] * (1 + _ROUNDING)
+        right &= all(plan["parts"].get(name, 0) > 0 for name in ("count", "pass 1", "loss"))
+        right &= (plan["parts"].get("bounds", 0) > 0) == (self._content["bounds"] == "learned")
+        right &= self.draws.count >= len(plan["parts"])
         return Finding("parts", right, f"the parts make mu={total:.9g} a row; {plan['mu']:.9g} was set aside")
 
     def _gap_finding(self) -> Finding:

@@ -19,7 +19,7 @@ import pyarrow.ipc
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from huemeans.errors import InvalidArgument
+from huemeans.errors import HuemeansError, InvalidArgument
 from huemeans.spool import Spool
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ ARROW: Final = (".arrow", ".feather", ".ipc")
 
 _DELIMITERS: Final = (",", ";", "\t", "|")
 _DECIMALS: Final = (".", ",")
-_BLOCK: Final = 2**22
+_BLOCK: Final = 2**24
 _BATCH: Final = 2**15
 _LONGEST_HEADER: Final = 2**20
 _NUMBER: Final = r"^\s*[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[iI][nN][fF])\s*$"
@@ -69,22 +69,38 @@ class TableFile:
         return None, len(self.names)
 
     def load(self) -> tuple[Spool, list[Any] | None]:
-        """Read all rows; return them, and each row's person if there is a unit column."""
+        """Read all rows; return them, and each row's person if there is a unit column.
+
+        No cell raises.  What can is a file that is no table to its end, or a record of more than 16 MB.
+        """
+        try:
+            return self._load()
+        except (HuemeansError, MemoryError):
+            raise
+        except Exception:  # noqa: BLE001  # its text may quote the file
+            failed = True
+        if failed:  # outside the handler, so that nothing is chained
+            raise InvalidArgument(
+                f"{self.path} cannot be read to its end: it is damaged, a quote in it is never closed, or "
+                "there is no room for temporary files. Nothing was released."
+            )
+        raise AssertionError
+
+    def _load(self) -> tuple[Spool, list[Any] | None]:
         rows = Spool(len(self.names), np.float64)
         people: list[Any] | None = None if self.unit is None else []
         for batch in self._batches():
             rows.append(np.column_stack([self._numbers(batch, name) for name in self.columns]))
             if people is not None and self.unit is not None:
-                people += batch.column(self.unit).to_pylist()
+                people += _identities(batch.column(self.unit))
         return rows, people
 
     def _numbers(self, batch: pa.RecordBatch, column: str) -> Floats:
         values = batch.column(column)
         if column in self.categories:
-            words = values.cast(pa.string()) if not pa.types.is_string(values.type) else values
-            trimmed = pc.utf8_trim_whitespace(words)
+            words = _as_words(values)
             found = [
-                pc.fill_null(pc.equal(trimmed, word), fill_value=False) for word in self.categories[column]
+                pc.fill_null(pc.equal(words, word), fill_value=False) for word in self.categories[column]
             ]
             return np.stack([one.to_numpy(zero_copy_only=False).astype(np.float64) for one in found], axis=1)
         numbers = _as_floats(values, self.decimal)
@@ -92,17 +108,7 @@ class TableFile:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         wanted = list(dict.fromkeys([*self.columns, *([self.unit] if self.unit else [])]))
-        try:
-            yield from _READERS[_kind(self.path)](self, wanted)
-        except (pa.ArrowException, OSError, UnicodeDecodeError):
-            failed = True
-        else:
-            failed = False
-        if failed:  # outside the handler: Arrow's own message quotes the file
-            raise InvalidArgument(
-                f"{self.path} cannot be read to its end: it is damaged, or a quote in it is never closed. "
-                "Nothing was released."
-            )
+        yield from _READERS[_kind(self.path)](self, wanted)
 
     def _told(self, share: float) -> None:
         if self.progress is not None:
@@ -294,3 +300,35 @@ def _as_floats(values: Any, decimal: str) -> Any:
     right = pc.match_substring_regex(plain, pattern=_NUMBER)
     kept = pc.if_else(pc.fill_null(right, fill_value=False), plain, pa.scalar(None, pa.string()))
     return pc.cast(pc.utf8_trim_whitespace(kept), pa.float64())
+
+
+def _as_words(values: Any) -> Any:
+    """Return a column as words without spaces around them, whatever their bytes are."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _as_words(values.dictionary_decode())
+    if pa.types.is_binary(kind):
+        return pc.ascii_trim_whitespace(values.view(pa.string()))
+    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        return _as_words(values.cast(pa.binary()))
+    if pa.types.is_nested(kind):
+        return pa.nulls(len(values), pa.string())
+    return pc.ascii_trim_whitespace(values if pa.types.is_string(kind) else values.cast(pa.string()))
+
+
+def _identities(values: Any) -> list[Any]:
+    """Return whose each row is: trimmed text as bytes, times as numbers; empty text is nobody."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _identities(values.dictionary_decode())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _identities(values.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()))
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return [None if cell is None else cell.strip() or None for cell in values.to_pylist()]
+    if pa.types.is_temporal(kind):
+        return list(values.view(pa.int32() if kind.bit_width == 32 else pa.int64()).to_pylist())  # noqa: PLR2004
+    if pa.types.is_nested(kind):
+        raise InvalidArgument(
+            "the unit column holds lists or structures. Choose a column of words or numbers."
+        )
+    return list(values.to_pylist())

@@ -7,6 +7,9 @@ import click
 
 from huemeans.cli.common import give, json_option, say
 from huemeans.cli.fit import released, summary
+from huemeans.errors import InvalidArgument
+
+_MARK = ".huemeans-demo"
 
 
 @click.command()
@@ -19,9 +22,7 @@ def demo(out: str, rows: int, *, as_json: bool) -> None:
     from huemeans.guarantee import PrivacyUnit
     from huemeans.ledger import Ledger
 
-    folder = Path(out)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder = _emptied(Path(out))
     table, bounds, ledger = folder / "customers.csv", folder / "bounds.toml", folder / "privacy.ledger"
     say("Making up the customers of a shop.")
     write_customers(table, rows)
@@ -49,3 +50,14 @@ def demo(out: str, rows: int, *, as_json: bool) -> None:
     release.write(folder)
     give({"out": str(folder), "release": release.document}, as_json=as_json, text=summary(release))
     say(f"\nThe results lie in {folder.resolve()}. Open {(folder / 'report.html').resolve()}")
+
+
+def _emptied(folder: Path) -> Path:
+    """Return the folder, made or emptied of an earlier demo; no other folder is touched."""
+    if folder.exists() and not (folder / _MARK).exists() and any(folder.iterdir()):
+        raise InvalidArgument(f"{folder} is not empty and is not an earlier demo. Choose another folder.")
+    if (folder / _MARK).exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _MARK).touch()
+    return folder

@@ -1,6 +1,7 @@
 """``huemeans fit``: from a table in a file to a release in a folder."""
 
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,10 +85,28 @@ def fit(data: str, out: str, *, as_json: bool, **options: Any) -> None:
         raise InvalidArgument(
             f"{folder} holds a release already: a release is not undone. Choose another folder."
         )
+    _check_writable(folder)
     release = released(data, **options)
     release.write(folder)
     say(f"Open {folder / 'report.html'}")
     give({"out": str(folder), "release": release.document}, as_json=as_json, text=summary(release))
+
+
+def _check_writable(folder: Path) -> None:
+    """Find out before the budget is spent whether the folder can be written, and leave it as it was."""
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InvalidArgument(
+            f"{folder} cannot be written: {error.strerror}. Choose another folder."
+        ) from None
+    finally:
+        for one in made:
+            if one.exists():
+                one.rmdir()
 
 
 def released(data: str, **options: Any) -> "Release":

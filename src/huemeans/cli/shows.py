@@ -5,14 +5,19 @@ import platform
 import sqlite3
 import tempfile
 from dataclasses import asdict
+from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from huemeans.cli.common import delta_option, epsilon_option, give, json_option, neighbors_option, say
 from huemeans.errors import InvalidArgument, InvalidRelease
 from huemeans.finding import Finding
+
+if TYPE_CHECKING:
+    from huemeans.release import Release
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "click", "jinja2", "jsonschema", "threadpoolctl")
 _STRICT_TABLES = (3, 37)
@@ -81,20 +86,31 @@ def verify(release: str, ledger: str | None, *, as_json: bool) -> None:
     else:
         findings = found.verify()
         if ledger is not None:
-            findings.append(_entry_finding(found.document["ledger"], ledger))
+            findings.append(_entry_finding(found, ledger))
     _tell(findings, as_json=as_json)
 
 
-def _entry_finding(said: dict[str, object] | None, ledger: str) -> Finding:
+def _entry_finding(release: "Release", ledger: str) -> Finding:
+    """Find the entry that paid for a release, and whether it paid enough."""
     from huemeans.ledger import Ledger
 
-    entries = {entry.number: entry for entry in Ledger(ledger).entries()}
+    said = release.document["ledger"]
     if said is None:
         return Finding("ledger", passed=False, words="the release names no entry of a ledger")
-    entry = entries.get(int(str(said["entry"])))
-    right = entry is not None and entry.hash == said["hash"] and entry.dataset == said["dataset"]
-    words = f"entry {said['entry']} of {said['dataset']!r} is {'' if right else 'not '}in {ledger}"
-    return Finding("ledger", passed=right, words=words)
+    book = Ledger(ledger)
+    entry = next((one for one in book.entries() if one.number == said["entry"]), None)
+    name = f"entry {said['entry']} of {said['dataset']!r}"
+    if entry is None or (entry.kind, entry.dataset, entry.hash) != ("release", said["dataset"], said["hash"]):
+        return Finding("ledger", passed=False, words=f"{name} is not in {ledger}")
+    paid = (
+        entry.mu_squared >= Fraction(release.guarantee.mu or 0.0) ** 2
+        and entry.draws.count >= release.draws.count
+        and entry.draws.inverse_square_sum >= release.draws.inverse_square_sum
+        and book.balance(entry.dataset).unit == release.guarantee.unit
+    )
+    return Finding(
+        "ledger", paid, f"{name} is in {ledger} and {'paid for it' if paid else 'paid too little'}"
+    )
 
 
 @click.command()
