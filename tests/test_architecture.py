@@ -27,7 +27,7 @@ ARROWS = {
     "baselines.dp_lloyd": {"calibrate"},
     "cli.budget": {"cli.common", "guarantee", "ledger"},
     "cli.common": {"errors"},
-    "cli.compare": {"cli.common", "cli.fit", "comparison", "domain"},
+    "cli.compare": {"cli.common", "cli.fit", "comparison", "domain", "errors"},
     "cli.demo": {"cli.common", "cli.fit", "customers", "errors", "guarantee", "ledger"},
     "cli.fit": {"cli.common", "errors", "private", "report.words", "sources"},
     "cli.shows": {
@@ -37,6 +37,7 @@ ARROWS = {
         "forecast",
         "ledger",
         "private",
+        "publishing",
         "release",
         "report.page",
     },

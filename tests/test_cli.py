@@ -160,22 +160,32 @@ def test_a_config_file_sets_defaults_and_flags_go_over_it(capsys):
     assert called(capsys, "fit", "shop.csv", "--config", "c.toml", "--epsilon", 3)[0] == 0
     release = Release.read("here")
     assert (len(release.sizes), release.guarantee.epsilon) == (3, 3.0)
-    Path("c.toml").write_text("epsilom = 4.0\n")
-    code, _, err = called(capsys, "fit", "shop.csv", "--config", "c.toml")
-    assert (code, "epsilom" in err) == (2, True)
+    Path("c.toml").write_text('columns = ["x", "y"]\njson = true\nout = "there"\nclusters = "auto"\n')
+    code, out, _ = called(capsys, "fit", "shop.csv", "--config", "c.toml")
+    assert json.loads(out)["out"] == "there"
+    for wrong in ("epsilom = 4.0", "epsilon = true", "clusters = 2.5", "out = 5", "rows-per-unit = 1.5"):
+        Path("c.toml").write_text(wrong + "\n")
+        code, _, err = called(capsys, "fit", "shop.csv", "--config", "c.toml")
+        assert (code, wrong.split()[0].replace("-", "_") in err) == (2, True), wrong
 
 
+COMPARE = ["compare", "shop.csv", "--bounds", "facts.toml"]
 WRONG = {
     "no command": (["nothing"], 2, "No such command"),
     "no data": (["fit"], 2, "Missing argument"),
-    "a word for K": (["fit", "shop.csv", "--clusters", "many"], 2, "neither a whole number nor 'auto'"),
+    "a word for K": (["fit", "shop.csv", "--clusters", "many"], 2, "neither a whole number"),
+    "no clusters": (["fit", "shop.csv", "--clusters", "0"], 2, "neither a whole number"),
+    "two letters": (["fit", "shop.csv", "--delimiter", ";;"], 3, "expected one letter"),
+    "a page that is none": (["report", "shop.csv", "--out", "shop.csv"], 3, "shop.csv"),
+    "no repeats": ([*COMPARE, "--clusters", "2", "--repeats", "0"], 2, "--repeats"),
+    "too many clusters": ([*COMPARE, "--clusters", "2000"], 3, "more rows"),
     "no file": (["fit", "none.csv"], 3, "none.csv is not there"),
     "no column": (["fit", "shop.csv", "--columns", "x,z"], 3, r"no column ['z']"),
     "no facts": (["fit", "shop.csv", "--bounds", "none.toml"], 3, "none.toml cannot be read"),
     "too few facts": (["fit", "shop.csv", "--bounds", "facts.toml", "--columns", "x,who"], 3, "['who']"),
     "bad facts": (["fit", "shop.csv", "--bounds", "bad.toml"], 3, "expected [lower, upper]"),
     "no TOML": (["fit", "shop.csv", "--bounds", "shop.csv"], 3, "is no TOML"),
-    "a bad epsilon": (["fit", "shop.csv", "--epsilon", "-1"], 3, "epsilon=-1.0 is not valid"),
+    "a bad epsilon": (["fit", "shop.csv", "--epsilon", "-1"], 2, "--epsilon"),
     "no ledger": (["fit", "shop.csv", "--ledger", "l.db", "--dataset", "shop"], 3, "budget init"),
     "no data set": (["fit", "shop.csv", "--ledger", "l.db"], 3, "dataset=None"),
     "no release": (["verify", "none"], 2, "does not exist"),
@@ -196,6 +206,31 @@ def test_wrong_calls_leave_with_their_code_and_a_sentence(shop, capsys, name):
     assert words in err
     assert "Traceback" not in err
     assert not (shop / "out").exists()
+
+
+def test_programs_are_told_on_stdout_what_went_wrong(capsys):
+    """With --json: the code and the sentence."""
+    code, out, _ = called(capsys, "fit", "none.csv", "--json")
+    assert json.loads(out)["error"]["code"] == code == 3
+    code, out, _ = called(capsys, "fit", "shop.csv", "--epsilon", "x", "--json")
+    assert json.loads(out)["error"]["code"] == code == 2
+
+
+def test_files_beside_a_release_that_were_changed_are_found(shop, capsys):
+    """The table, the card and the page are functions of the release."""
+    for name in ("centroids.csv", "card.md", "report.html"):
+        called(capsys, "fit", "shop.csv", "--columns", "x,y", "--out", name[:3])
+        path = shop / name[:3] / name
+        path.write_text(path.read_text().replace("1", "2"))
+        code, out, _ = called(capsys, "verify", path.parent)
+        assert (code, f"{name}: is not" in out) == (1, True)
+
+
+def test_a_page_is_not_written_over_a_release(shop, capsys):
+    """Nor over anything that is no page."""
+    called(capsys, "fit", "shop.csv", "--columns", "x,y", "--out", "r")
+    assert called(capsys, "report", "r", "--out", "r/release.json")[0] == 3
+    assert called(capsys, "verify", shop / "r")[0] == 0
 
 
 @pytest.mark.usefixtures("shop")

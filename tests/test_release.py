@@ -133,6 +133,7 @@ PATHS = [
     ("extra", 1), ("guarantee", {}), ("created", "yesterday"), ("elbow", [[1.5, 2.0]]),
     ("noise", {"kind": "pink"}),
     ("feature_weights", [1.0]), ("missing", [1.0, 2.0]), ("summary", {"counts": [1.0], "means": [[1.0]]}),
+    ("clusters", [{"center": [1e6, 1, 1], "size": 1.0, "size_error": 1.0, "covariance": None}] * 3),
     ("ledger", {"dataset": "x", "entry": 0, "hash": "0" * 64}), ("public", "all"), ("version", True),
 ]  # fmt: skip
 

@@ -220,11 +220,11 @@ class Ledger:
                     connection.execute("PRAGMA journal_mode = WAL")
                 yield connection
         except sqlite3.OperationalError as error:
-            busy = "locked" in str(error) or "busy" in str(error)
-            state = "is locked by another process" if busy else f"cannot be used: {error}"
-            raise LedgerError(f"{self.path} {state}.") from None
-        except (sqlite3.DatabaseError, OverflowError) as error:
-            raise LedgerError(f"{self.path} is corrupt or no ledger: {error}.") from None
+            if any(word in str(error) for word in ("locked", "busy")):
+                raise LedgerError(f"{self.path} is locked by another process.") from None
+            raise LedgerError(f"{self.path} is corrupt, or cannot be written.") from None
+        except (sqlite3.DatabaseError, OverflowError, UnicodeDecodeError):
+            raise LedgerError(f"{self.path} is corrupt or no ledger.") from None
 
 
 @contextmanager
@@ -335,13 +335,15 @@ def _refusal(dataset: str, balance: Balance, cost: Cost, body: Mapping[str, Any]
     return (
         f"the budget of {dataset!r} does not allow this release. "
         f"Asked: {asked}mu={sqrt_up(cost.mu_squared):.4g}. "
-        f"Left of epsilon={balance.epsilon:g} at delta={balance.delta:g}, after {balance.releases} releases: "
+        f"Left of epsilon={balance.epsilon:g} at delta={balance.delta:g}, after {balance.releases} "
+        f"{'release' if balance.releases == 1 else 'releases'}: "
         f"mu={balance.mu_left:.4g}, that is epsilon={balance.epsilon_left(delta):.4g} at delta={delta:g}. "
         "Nothing was read and nothing was drawn."
     )
 
 
 def _name(dataset: str) -> str:
-    if not isinstance(dataset, str) or not dataset.strip() or len(dataset) > _MOST_NAME:
+    name = dataset.strip() if isinstance(dataset, str) else ""
+    if not name.isprintable() or not 0 < len(name) <= _MOST_NAME:
         checks.refuse("dataset", repr(dataset)[:_MOST_NAME], "a name", "Say which data set the budget is of")
-    return unicodedata.normalize("NFC", dataset.strip())
+    return unicodedata.normalize("NFC", name)

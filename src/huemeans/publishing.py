@@ -9,7 +9,7 @@ import io
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,16 +19,23 @@ from huemeans.report.words import described, number
 if TYPE_CHECKING:
     from huemeans.release import Release
 
-NAMES: Final = ("centroids.csv", "card.md", "report.html", "release.json")
-
 
 def write_release(release: "Release", folder: Path) -> Path:
     """Write all files of a release; return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    texts = (centroids_csv(release), model_card(release), report_page(release), release.text)
-    for name, text in zip(NAMES, texts, strict=True):
+    for name, text in texts(release).items():
         _write(folder / name, text)
     return folder
+
+
+def texts(release: "Release") -> dict[str, str]:
+    """Return what each file of a release holds, release.json last."""
+    return {
+        "centroids.csv": centroids_csv(release),
+        "card.md": model_card(release),
+        "report.html": report_page(release),
+        "release.json": release.text,
+    }
 
 
 def _write(path: Path, text: str) -> None:

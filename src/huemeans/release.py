@@ -199,7 +199,7 @@ class Release:
     def verify(self) -> list[Finding]:
         """Recompute what the release says of itself, from its own numbers and nothing else."""
         return [
-            Finding("schema", True, f"a {FORMAT} of version {VERSION}, unchanged since it was written"),
+            Finding("schema", True, f"a {FORMAT} of version {VERSION}, whole, with its own checksum"),
             self._epsilon_finding(),
             self._curve_finding(),
             self._parts_finding(),

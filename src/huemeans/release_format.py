@@ -106,6 +106,10 @@ def _check_consistency(document: dict[str, Any]) -> None:
         _check_shape(name, value, (d, d))
         if not _is_covariance(value):
             raise InvalidRelease(f"['{name}'] has a covariance that is not symmetric or not positive.")
+    low, high = np.array([[one["lower"], one["upper"]] for one in document["features"]]).T
+    centers, room = np.array([cluster["center"] for cluster in clusters]), _SYMMETRY * (high - low)
+    if ((centers < low - room) | (centers > high + room)).any():
+        raise InvalidRelease("['clusters'] has a center beyond the bounds.")
     names = [feature["name"] for feature in document["features"]]
     if len(set(names)) < d or any(not f["lower"] < f["upper"] for f in document["features"]):
         raise InvalidRelease("['features'] has a name twice, or bounds of no width.")

@@ -31,6 +31,7 @@ ARROW: Final = (".arrow", ".feather", ".ipc")
 
 _DELIMITERS: Final = (",", ";", "\t", "|")
 _DECIMALS: Final = (".", ",")
+_MARKS: Final = (b"\x1f\x8b", b"PK\x03\x04", b"\xff\xfe", b"\xfe\xff", b"(\xb5/\xfd")
 _BLOCK: Final = 2**24
 _BATCH: Final = 2**15
 _LONGEST_HEADER: Final = 2**20
@@ -82,7 +83,8 @@ class TableFile:
         if failed:  # outside the handler, so that nothing is chained
             raise InvalidArgument(
                 f"{self.path} cannot be read to its end: it is damaged, a quote in it is never closed, or "
-                "there is no room for temporary files. Nothing was released."
+                "there is no room for temporary files. Nothing was released; what was entered in a ledger is "
+                "spent."
             )
         raise AssertionError
 
@@ -136,10 +138,14 @@ def open_table(
         raise InvalidArgument(
             f"decimal={decimal!r} is not valid: expected '.' or ',', other than the delimiter."
         )
+    if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
+        raise InvalidArgument(f"delimiter={delimiter!r} is not valid: expected one letter, like ';'.")
+    _check_readable(place)
     mark = delimiter or (_told_delimiter(place) if _kind(place) == "csv" else ",")
-    header = _header(place, mark)
     words = {name: tuple(listed) for name, listed in (categories or {}).items()}
-    chosen = tuple(columns) if columns else tuple(name for name in header if name != unit)
+    header = _header(place, mark)
+    numbers = header if _kind(place) == "csv" else _check_types(place, set(columns or ()) - set(words))
+    chosen = tuple(columns or [name for name in header if name != unit and name in {*numbers, *words}])
     _check_columns(place, header, chosen, {*words, *([unit] if unit else ())})
     return TableFile(place, chosen, words, unit, mark, decimal, progress)
 
@@ -152,11 +158,49 @@ def _check_columns(path: Path, header: list[str], chosen: tuple[str, ...], other
     if not header or not chosen:
         raise InvalidArgument(f"{path} has no columns. Its first line must name them.")
     if missing:
-        raise InvalidArgument(f"{path} has no column {missing}; it has {header[:50]}.")
+        raise InvalidArgument(f"{path} has no column {missing}. Its first line, or its schema, names others.")
     if "" in used:
         raise InvalidArgument(f"{path} has a column without a name. Choose columns with --columns.")
     if twice:
         raise InvalidArgument(f"{path} has several columns named {twice}. Rename them, or choose others.")
+
+
+def _check_readable(path: Path) -> None:
+    """Refuse what is no text where text is expected, and Parquet files of different columns."""
+    if _kind(path) == "csv":
+        with path.open("rb") as file:
+            start = file.read(4)
+        if start.startswith(_MARKS):
+            raise InvalidArgument(f"{path} is compressed or no UTF-8. Unpack it, or save it as UTF-8.")
+
+
+def _check_types(path: Path, chosen: set[str]) -> list[str]:
+    """Return the columns that hold numbers; refuse chosen ones that cannot, and files that differ."""
+    if _kind(path) == "arrow":
+        schemas = [_open_ipc(path).schema]
+    else:
+        schemas = [parquet.read_schema(file) for file in _parquet_files(path)]
+    if any(set(schema.names) != set(schemas[0].names) for schema in schemas):
+        raise InvalidArgument(f"{path} has Parquet files with different columns.")
+    odd = sorted(
+        name for name in chosen & set(schemas[0].names) if not _may_be_numbers(schemas[0].field(name).type)
+    )
+    if odd:
+        raise InvalidArgument(f"{path} has no numbers in {odd}: dates, lists or bytes. Choose other columns.")
+    return [one.name for one in schemas[0] if _may_be_numbers(one.type) and not _is_text(one.type)]
+
+
+def _is_text(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _may_be_numbers(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _may_be_numbers(kind.value_type)
+    plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(plain or pa.types.is_boolean(kind) or _is_text(kind))
 
 
 def _kind(path: Path) -> str:
@@ -249,8 +293,6 @@ def _read_parquet(table: TableFile, wanted: list[str]) -> Iterator[pa.RecordBatc
     files = _parquet_files(table.path)
     for at, path in enumerate(files):
         with parquet.ParquetFile(path) as file:
-            if not set(wanted) <= set(file.schema_arrow.names):
-                raise InvalidArgument(f"{path} does not have the columns of {files[0]}.")
             groups = max(file.num_row_groups, 1)
             for group in range(file.num_row_groups):
                 for batch in file.iter_batches(_BATCH, row_groups=[group], columns=wanted):

@@ -4,6 +4,7 @@
 5: the ledger is locked or corrupt.  Nothing computed from rows is in any of them, but for what is released.
 """
 
+import json
 import os
 import sys
 
@@ -47,20 +48,27 @@ def run(arguments: list[str]) -> int:
         code = huemeans.main(args=arguments, prog_name="huemeans", standalone_mode=False)
     except click.ClickException as error:
         error.show()
-        return error.exit_code
+        return _failed(error.exit_code, error.format_message(), arguments)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return _INTERRUPTED
     except HuemeansError as error:
         click.echo(f"huemeans: {error}", err=True)
-        return _code(error)
+        return _failed(_code(error), str(error), arguments)
     except Exception as error:  # its text might quote a row
         if os.environ.get("HUEMEANS_DEBUG"):
             raise
         words = f"unexpected {type(error).__name__}. HUEMEANS_DEBUG=1 shows more; it may show rows."
         click.echo(f"huemeans: {words}", err=True)
-        return _BAD_INPUT
+        return _failed(_BAD_INPUT, words, arguments)
     return code if isinstance(code, int) else 0
+
+
+def _failed(code: int, words: str, arguments: list[str]) -> int:
+    """Tell programs on stdout, too, what went wrong; return the exit code."""
+    if "--json" in arguments:
+        click.echo(json.dumps({"error": {"code": code, "message": words}}))
+    return code
 
 
 def _code(error: HuemeansError) -> int:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from huemeans.cli.common import give, json_option, neighbors_option, say
+from huemeans.cli.common import COUNT, DELTA, EPSILON, give, json_option, neighbors_option, say
 
 if TYPE_CHECKING:
     from huemeans.ledger import Balance
@@ -18,10 +18,15 @@ def budget() -> None:
 @budget.command()
 @click.argument("ledger", type=click.Path(dir_okay=False))
 @click.option("--dataset", required=True, metavar="NAME")
-@click.option("--epsilon", type=float, required=True, help="For all releases of the data set together.")
-@click.option("--delta", type=float, required=True)
+@click.option(
+    "--epsilon",
+    type=EPSILON,
+    required=True,
+    help="For all releases of the data set together.",
+)
+@click.option("--delta", type=DELTA, required=True)
 @neighbors_option
-@click.option("--rows-per-unit", type=int, default=1, show_default=True, help="Rows of one person.")
+@click.option("--rows-per-unit", type=COUNT, default=1, show_default=True, help="Rows of one person.")
 @json_option
 def init(
     ledger: str,

@@ -11,15 +11,30 @@ import click
 from huemeans.errors import InvalidArgument
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+COUNT = click.IntRange(1)
+EPSILON = click.FloatRange(0, min_open=True)
+DELTA = click.FloatRange(0, 1, min_open=True, max_open=True)
+
 epsilon_option = click.option(
-    "--epsilon", type=float, default=1.0, show_default=True, help="0.1 is strong, 1 is common, 10 is weak."
+    "--epsilon",
+    type=click.FloatRange(0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="0.1 is strong, 1 is common, 10 is weak.",
 )
 delta_option = click.option(
-    "--delta", type=float, default=1e-6, show_default=True, help="Below one over the number of people."
+    "--delta",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=1e-6,
+    show_default=True,
+    help="Below one over the number of people.",
 )
 neighbors_option = click.option(
     "--neighbors", type=click.Choice(["add-remove", "replace-one"]), default="add-remove", show_default=True
 )
+
+
+_ALIASES = {"json": "as_json"}
 
 
 def say(words: str) -> None:
@@ -69,13 +84,29 @@ def configured(context: click.Context, _: click.Parameter, path: str | None) -> 
     """Take defaults for the flags of a command from a TOML file; flags go over it."""
     if path is None:
         return None
-    given = {name.replace("-", "_"): value for name, value in read_toml(path).items()}
+    given = {_ALIASES.get(name, name.replace("-", "_")): value for name, value in read_toml(path).items()}
     names = {parameter.name: parameter for parameter in context.command.params}
     unknown = sorted(set(given) - set(names) | {"config", "data"} & set(given))
     if unknown:
         raise click.UsageError(f"{path} sets {unknown}, which 'huemeans {context.info_name}' does not have.")
-    context.default_map = {**(context.default_map or {}), **given}
+    context.default_map = {name: _told(names[name], value) for name, value in given.items()}
     return path
+
+
+def _told(parameter: click.Parameter, value: Any) -> Any:
+    """Return a setting as its flag would be given, or say that it is of the wrong kind."""
+    if isinstance(parameter, click.Option) and parameter.is_flag:
+        right = isinstance(value, bool)
+    elif isinstance(parameter.type, click.types.FloatParamType | click.types.IntParamType):
+        whole = isinstance(parameter.type, click.types.IntParamType)
+        right = _is_number(value) and not (whole and isinstance(value, float))
+    elif isinstance(value, list) and all(isinstance(one, str) for one in value):
+        right, value = True, ",".join(value)
+    else:
+        right = isinstance(value, str) or (parameter.name == "clusters" and type(value) is int)
+    if not right:
+        raise click.UsageError(f"the setting {parameter.name} = {value!r} is of the wrong kind.")
+    return value
 
 
 config_option = click.option(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from huemeans.cli.common import give, json_option, say
+from huemeans.cli.common import COUNT, give, json_option, say
 from huemeans.cli.fit import released, summary
 from huemeans.errors import InvalidArgument
 
@@ -14,7 +14,7 @@ _MARK = ".huemeans-demo"
 
 @click.command()
 @click.option("--out", type=click.Path(file_okay=False), default="out/demo", show_default=True, metavar="DIR")
-@click.option("--rows", type=int, default=20_000, show_default=True, help="How many customers to make up.")
+@click.option("--rows", type=COUNT, default=20_000, show_default=True, help="How many customers to make up.")
 @json_option
 def demo(out: str, rows: int, *, as_json: bool) -> None:
     """Make up the customers of a shop, release their clusters and show the report."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from huemeans.cli.common import (
+    COUNT,
     config_option,
     delta_option,
     epsilon_option,
@@ -36,10 +37,9 @@ class Clusters(click.ParamType[int | str]):
         """Return an int, or "auto"."""
         if value == "auto":
             return "auto"
-        try:
-            return int(value)
-        except (TypeError, ValueError):
-            self.fail(f"{value!r} is neither a whole number nor 'auto'.", param, ctx)
+        if not str(value).isdecimal() or int(value) < 1:
+            self.fail(f"{value!r} is neither a whole number of at least 1 nor 'auto'.", param, ctx)
+        return int(value)
 
 
 @click.command()
@@ -66,7 +66,13 @@ class Clusters(click.ParamType[int | str]):
     help="Measure distance in raw units, or in widths of the bounds.",
 )
 @click.option("--unit", metavar="COLUMN", help="The column that says whose each row is.")
-@click.option("--rows-per-unit", type=int, default=1, show_default=True, help="How many rows of each count.")
+@click.option(
+    "--rows-per-unit",
+    type=COUNT,
+    default=1,
+    show_default=True,
+    help="How many rows of each count.",
+)
 @neighbors_option
 @click.option("--missing", type=click.Choice(["midpoint", "drop"]), default="midpoint", show_default=True)
 @click.option("--outside", type=click.Choice(["clip", "drop"]), default="clip", show_default=True)
@@ -85,6 +91,8 @@ def fit(data: str, out: str, *, as_json: bool, **options: Any) -> None:
         raise InvalidArgument(
             f"{folder} holds a release already: a release is not undone. Choose another folder."
         )
+    if not out:
+        raise click.BadParameter("is empty.", param_hint="--out")
     _check_writable(folder)
     release = released(data, **options)
     release.write(folder)
@@ -116,6 +124,8 @@ def released(data: str, **options: Any) -> "Release":
     words |= facts(options["categories"])[1]
     table = chosen_table(data, bounds, words, options)
     say(f"Columns: {', '.join(table.names)}. A cell that is no number counts as missing.")
+    if table.delimiter == ";" and table.decimal == ".":
+        say("The delimiter is ';'. If the numbers have decimal commas, add --decimal ,")
     from huemeans.private import PrivateKMeans
 
     limits: Any = "private" if private else limits_of(bounds, words, table)

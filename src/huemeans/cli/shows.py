@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from huemeans.cli.common import delta_option, epsilon_option, give, json_option, neighbors_option, say
+from huemeans.cli.common import COUNT, delta_option, epsilon_option, give, json_option, neighbors_option, say
 from huemeans.errors import InvalidArgument, InvalidRelease
 from huemeans.finding import Finding
 
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "click", "jinja2", "jsonschema", "threadpoolctl")
 _STRICT_TABLES = (3, 37)
+_PAGES = (".html", ".htm")
 
 
 @click.command()
-@click.option("--rows", type=int, required=True, help="About how many rows there are; a guess is fine.")
-@click.option("--features", type=int, required=True)
-@click.option("--clusters", type=int, required=True)
+@click.option("--rows", type=COUNT, required=True, help="About how many rows there are; a guess is fine.")
+@click.option("--features", type=COUNT, required=True)
+@click.option("--clusters", type=COUNT, required=True)
 @epsilon_option
 @delta_option
 @neighbors_option
 @click.option("--bounds", type=click.Choice(["public", "private"]), default="private", show_default=True)
-@click.option("--rows-per-unit", type=int, default=1, show_default=True)
+@click.option("--rows-per-unit", type=COUNT, default=1, show_default=True)
 @json_option
 def plan(*, rows: int, features: int, clusters: int, epsilon: float, delta: float, neighbors: str,
          bounds: str, rows_per_unit: int, as_json: bool) -> None:  # fmt: skip
@@ -64,6 +65,8 @@ def report(release: str, out: str | None, *, as_json: bool) -> None:
     found = Release.read(release)
     place = Path(release)
     page = Path(out) if out else (place if place.is_dir() else place.parent) / "report.html"
+    if page.suffix.lower() not in _PAGES:
+        raise InvalidArgument(f"{page} is no name for a page. End it in .html.")
     try:
         page.write_text(report_page(found), encoding="utf-8")
     except OSError as error:
@@ -84,10 +87,24 @@ def verify(release: str, ledger: str | None, *, as_json: bool) -> None:
     except InvalidRelease as error:
         findings = [Finding("schema", passed=False, words=str(error))]
     else:
-        findings = found.verify()
+        findings = [*found.verify(), *_file_findings(found, Path(release))]
         if ledger is not None:
             findings.append(_entry_finding(found, ledger))
     _tell(findings, as_json=as_json)
+
+
+def _file_findings(release: "Release", place: Path) -> list[Finding]:
+    """Compare the files beside a release with what it gives, as far as they are there."""
+    from huemeans.publishing import texts
+
+    folder = place if place.is_dir() else place.parent
+    findings = []
+    for name, text in texts(release).items():
+        if name != "release.json" and (folder / name).is_file():
+            same = (folder / name).read_bytes() == text.encode()
+            words = "is what the release gives" if same else "is not what this version makes of the release"
+            findings.append(Finding(name, same, words))
+    return findings
 
 
 def _entry_finding(release: "Release", ledger: str) -> Finding:
