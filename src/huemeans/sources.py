@@ -32,7 +32,7 @@ ARROW: Final = (".arrow", ".feather", ".ipc")
 _DELIMITERS: Final = (",", ";", "\t", "|")
 _DECIMALS: Final = (".", ",")
 _MARKS: Final = (b"\x1f\x8b", b"PK\x03\x04", b"\xff\xfe", b"\xfe\xff", b"(\xb5/\xfd")
-_BLOCK: Final = 2**24
+_BLOCK: Final = 2**23
 _BATCH: Final = 2**15
 _LONGEST_HEADER: Final = 2**20
 _NUMBER: Final = r"^\s*[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[iI][nN][fF])\s*$"
@@ -72,7 +72,7 @@ class TableFile:
     def load(self) -> tuple[Spool, list[Any] | None]:
         """Read all rows; return them, and each row's person if there is a unit column.
 
-        No cell raises.  What can is a file that is no table to its end, or a record of more than 16 MB.
+        No cell raises.  What can is a file that is no table to its end, or a record of more than 8 MB.
         """
         try:
             return self._load()
