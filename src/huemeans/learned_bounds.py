@@ -175,13 +175,14 @@ def occupied(counts: Floats, noise: float, widest: int, false_alarm: float) -> N
     so that one dense bin does not make its neighbors look occupied.
     """
     found = np.zeros(len(counts), dtype=bool)
-    clear = -float(ndtri(false_alarm / (2 * len(counts))))
+    clear = -float(ndtri(false_alarm / (4 * len(counts))))
     width = 1
     while width <= widest:
-        starts = np.arange(0, len(counts), width)
-        sums = np.add.reduceat(np.where(found, 0.0, counts), starts)
-        unseen = np.add.reduceat(~found, starts, dtype=np.int64)
-        shown = (unseen > 0) & (sums > clear * noise * np.sqrt(unseen))
-        found |= np.repeat(shown, width)[: len(counts)]
+        for offset in sorted({0, width // 2}):  # what straddles two blocks lies within one of the others
+            starts = np.unique(np.append(0, np.arange(offset, len(counts), width)))
+            sums = np.add.reduceat(np.where(found, 0.0, counts), starts)
+            unseen = np.add.reduceat(~found, starts, dtype=np.int64)
+            shown = (unseen > 0) & (sums > clear * noise * np.sqrt(unseen))
+            found |= np.repeat(shown, np.diff(np.append(starts, len(counts))))
         width *= 2
     return found

@@ -55,6 +55,10 @@ def run(arguments: list[str]) -> int:
     except HuemeansError as error:
         click.echo(f"huemeans: {error}", err=True)
         return _failed(_code(error), str(error), arguments)
+    except OSError as error:
+        words = f"{error.filename or 'a file'}: {error.strerror}."
+        click.echo(f"huemeans: {words}", err=True)
+        return _failed(_BAD_INPUT, words, arguments)
     except Exception as error:  # its text might quote a row
         if os.environ.get("HUEMEANS_DEBUG"):
             raise

@@ -120,6 +120,10 @@ def _check_writable(folder: Path) -> None:
 def released(data: str, **options: Any) -> "Release":
     """Fit DATA and return its release."""
     private = options["bounds"] == "private"
+    if not private and not Path(options["bounds"]).exists():
+        raise InvalidArgument(
+            f"the bounds {options['bounds']!r} are neither a file that is there nor 'private'."
+        )
     bounds, words = facts(None if private else options["bounds"])
     words |= facts(options["categories"])[1]
     table = chosen_table(data, bounds, words, options)
