@@ -284,6 +284,19 @@ def test_a_file_that_is_no_ledger_is_an_error(tmp_path, content):
         Ledger(path).balances()
 
 
+def test_a_ledger_that_cannot_be_opened_says_so(tmp_path, monkeypatch):
+    """By its own name, not as a lack of memory."""
+    ledger = opened(tmp_path)
+
+    def refuses(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.open", refuses)
+    model = PrivateKMeans(2, bounds=(-5, 5), ledger=ledger, dataset="people")
+    with pytest.raises(LedgerError, match="cannot be opened: Permission denied"):
+        model.fit(np.zeros((10, 2)))
+
+
 def test_a_locked_ledger_says_so(tmp_path, monkeypatch):
     """After waiting for the others."""
     monkeypatch.setattr("huemeans.ledger._WAIT", 0.05)

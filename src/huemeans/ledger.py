@@ -223,6 +223,8 @@ class Ledger:
             if any(word in str(error) for word in ("locked", "busy")):
                 raise LedgerError(f"{self.path} is locked by another process.") from None
             raise LedgerError(f"{self.path} is corrupt, or cannot be written.") from None
+        except OSError as error:
+            raise LedgerError(f"{self.path} cannot be opened: {error.strerror}.") from None
         except (sqlite3.DatabaseError, OverflowError, UnicodeDecodeError):
             raise LedgerError(f"{self.path} is corrupt or no ledger.") from None
 
