@@ -70,6 +70,17 @@ def test_a_release_read_back_equals_the_one_written(tmp_path, name):
     assert all(finding.passed for finding in release.verify())
 
 
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 7.0, 80.0])
+@pytest.mark.parametrize("bounds", [BOUNDS, "private"])
+def test_every_honest_release_verifies(neighbors, epsilon, bounds):
+    """Whatever rounding its scales got, with few rows and with many."""
+    for rows in (0, 40, 4000):
+        model = PrivateKMeans(3, epsilon=epsilon, bounds=bounds, neighbors=neighbors)
+        findings = model.fit(table(rows)).release_.verify()
+        assert [finding for finding in findings if not finding.passed] == []
+
+
 def test_a_release_says_what_the_estimator_says():
     """Centroids, sizes, error bars, loss, guarantee, plan."""
     model = PrivateKMeans(3, bounds=BOUNDS).fit(table())

@@ -64,6 +64,7 @@ def test_what_csv_brings_is_read_right(tmp_path, name):
 
 ERRORS = {
     "nothing": (b"", {}, "no columns"),
+    "no header": (b"61234,5\n7,8\n", {}, "numbers in its first line. It must name the columns"),
     "duplicate columns": (b"a,b,b\n1,2,3\n", {}, r"several columns named \['b'\]"),
     "unnamed columns": (b"a,,c\n1,2,3\n", {}, "without a name"),
     "an unknown column": (b"a,b\n1,2\n", {"columns": ["a", "z"]}, r"no column \['z'\]"),

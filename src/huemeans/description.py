@@ -15,6 +15,7 @@ from huemeans.domain import Domain
 from huemeans.guarantee import Guarantee
 from huemeans.ledger import Entry
 from huemeans.pipeline import Released
+from huemeans.settings import lengths_of
 
 Floats = NDArray[np.float64]
 
@@ -74,7 +75,7 @@ def release_content(  # noqa: PLR0917  # what a release is made of
     """Return the content of a release, as plain numbers, words and lists."""
     clusters, step = released.clusters, domain.step
     raw = step / released.metric
-    lengths = 1 / (domain.upper - domain.lower) if settings.scale == "bounds" else np.ones(len(step))
+    lengths = lengths_of(domain, settings.scale)
     shape = clusters.noise_shape * step * step[:, None]
     moments = clusters.second * raw * raw[:, None]
     scaled = lengths * lengths[:, None]

@@ -32,13 +32,15 @@ MOST_EXPONENT: Final = 40
 CELLS: Final = 32
 ZOOMS: Final = 4
 
+FEW_FEATURES: Final = 3
+"""So few are all zoomed into: the tree of the fit splits their box as it is, without learning directions."""
+
 _ZOOM_SHARE: Final = Fraction(1, 10)  # of each zoom; the magnitudes get the rest
 _POWERS: Final = MOST_EXPONENT - LEAST_EXPONENT + 1
 _FALSE_ALARM: Final = 1e-4  # of taking any empty bin of any feature for an occupied one
 _DOUBTFUL: Final = 1e-2  # the same where nothing stands clear, among the usual magnitudes
 _USUAL: Final = 17 - LEAST_EXPONENT + 1  # the power of what is usual: up to 2^18
 _WIDEST: Final = 4  # powers that are seen together where none is seen alone
-_FEW_FEATURES: Final = 3  # so few are all zoomed into: the tree of the fit splits their box as it is
 _FAR: Final = 4.0  # farthest over nearest, below which a feature lies far from zero
 _CUT: Final = 3.5  # deviations of its noise that all of a tail may hold and still be cut off
 _REACH: Final = 3.0  # deviations that a normal tail is followed to
@@ -59,7 +61,7 @@ def learn_bounds(rows: Floats | Spool, mechanism: Mechanism, mu_squared: Fractio
         "bounds", magnitude_counts(rows), mu_squared * (1 - ZOOMS * _ZOOM_SHARE)
     )
     low, high, far = magnitude_bounds(counts, noise)
-    zoomed = np.flatnonzero(far | (len(far) <= _FEW_FEATURES))
+    zoomed = np.flatnonzero(far | (len(far) <= FEW_FEATURES))
     for _ in range(ZOOMS if zoomed.size else 0):
         total = cell_counts(rows, zoomed, low[zoomed], high[zoomed])
         counts, noise = mechanism.histograms("bounds", total, mu_squared * _ZOOM_SHARE)

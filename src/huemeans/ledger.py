@@ -19,6 +19,7 @@ import fcntl
 import hashlib
 import json
 import math
+import os
 import secrets
 import sqlite3
 import time
@@ -194,7 +195,7 @@ class Ledger:
 
     @contextmanager
     def _transaction(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-        with self._connection(create=create) as connection, _locked(self.path):
+        with self._connection(create=create) as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 if create:
@@ -210,12 +211,8 @@ class Ledger:
     def _connection(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
         if not create and not self.path.is_file():
             raise InvalidArgument(f"{self.path} is not there: make it with 'huemeans budget init'.")
-        path = self.path.resolve()
-        if path.exists() and path.stat().st_nlink > 1:  # SQLite keeps its journal by name, not by file
-            raise LedgerError(f"{self.path} has a second name (a hard link). Remove it: both would be spent.")
         try:
-            with closing(sqlite3.connect(path, timeout=_WAIT, isolation_level=None)) as connection:
-                connection.execute("PRAGMA synchronous = FULL")
+            with _locked(self.path, create=create) as path, closing(_connected(path)) as connection:
                 if create:
                     connection.execute("PRAGMA journal_mode = WAL")
                 yield connection
@@ -229,20 +226,32 @@ class Ledger:
             raise LedgerError(f"{self.path} is corrupt or no ledger.") from None
 
 
+def _connected(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the file itself, whatever names lead to it: in a container it may have another."""
-    with path.open("rb") as file:
+def _locked(path: Path, *, create: bool) -> Iterator[Path]:
+    """Hold the file itself, whatever names lead to it, from before SQLite opens it until after it is closed.
+
+    In a container the file may have another name, and SQLite keeps its journal by name.  Closing any handle
+    of a file drops all the locks that SQLite has on it in this process, so ours closes last.
+    """
+    with path.open("ab" if create else "rb") as file:
+        if os.fstat(file.fileno()).st_nlink > 1:
+            raise LedgerError(f"{path} has a second name (a hard link). Remove it: both would be spent.")
         until = time.monotonic() + _WAIT
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            except OSError:
+            except BlockingIOError:
                 if time.monotonic() > until:
                     raise LedgerError(f"{path} is locked by another process.") from None
                 time.sleep(_PAUSE)
-        yield
+        yield path.resolve()
 
 
 def _make(connection: sqlite3.Connection) -> None:

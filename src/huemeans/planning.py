@@ -41,7 +41,6 @@ _DEEPEST_START: Final = 10
 _MOST_LEVELS: Final = 6
 _MOST_NODES: Final = 4096
 _MOST_LEAF_DRAWS: Final = 200_000
-_FEW_FEATURES: Final = 3  # boxes of so few sides are split as they are, without learning directions
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ def split_pass(share: Fraction) -> tuple[Fraction, Fraction]:
 def make_plan(n: float, d: int, k: int, mu: float, rules: Rules = RULES) -> Plan:
     """Plan a fit for about ``n`` rows, ``d`` features, ``k`` clusters and a Gaussian-DP budget of ``mu``."""
     power = max(n, 1.0) * mu
-    few = d <= _FEW_FEATURES
+    few = d <= learned_bounds.FEW_FEATURES
     learns = not few and power > rules.learn_at * np.sqrt(d)
     grows = power > rules.tree_at * k and (few or learns)
     passes = _passes(power / (k * np.sqrt(d)), rules)

@@ -1,6 +1,6 @@
 """PrivateKMeans: K-means centroids under (epsilon, delta)-differential privacy, end to end."""
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -20,15 +20,16 @@ from huemeans.domain import Domain
 from huemeans.entropy import open_source
 from huemeans.errors import HuemeansError
 from huemeans.fold import Assignment
-from huemeans.guarantee import NEIGHBORS, Guarantee, Neighbors, PrivacyUnit
+from huemeans.guarantee import Guarantee, Neighbors, PrivacyUnit
 from huemeans.lattice import MOST_FEATURES
 from huemeans.ledger import Cost, Entry, Ledger
 from huemeans.mechanism import Mechanism
 from huemeans.noise import marked
 from huemeans.persons import limited_rows
 from huemeans.pipeline import Fit, Released
-from huemeans.planning import BOUNDS_SHARE, MOST_CLUSTERS, allowance
+from huemeans.planning import BOUNDS_SHARE, allowance
 from huemeans.release import Release
+from huemeans.settings import check_parameters, check_person, lengths_of, metric_of, weights_of
 from huemeans.spool import LazyTable, Spool
 from huemeans.uncertainty import ConfidenceSet, label_draws, ratio_covariance, separation_p_values
 
@@ -36,8 +37,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _BLOCK: Final = 2**16
-_MOST_RATIO: Final = 1e60
-_MOST_WEIGHT: Final = 1e12
 _TOO_LARGE: Final = (
     "the fit needs more memory, or more room for temporary files, than there is: use a larger machine, set "
     "TMPDIR, or take fewer features."
@@ -187,7 +186,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         a person (None, NaN) is left out.  An error has no traceback into the fit, whose frames hold rows.
         """
         del y
-        self._check_parameters()
+        check_parameters(self)
         failure: Exception | None = None
         try:
             self._fit(X if isinstance(X, LazyTable) else self._table(X, reset=True), person)
@@ -208,10 +207,11 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
             )
         most = int(self.k_range[1] if self.n_clusters == "auto" else self.n_clusters)
         whole, caps = allowance(self.epsilon, self.delta, width, most, learns_bounds=self._learns_bounds)
-        public, weights = self._public_domain(width), self._weights(width)
+        public = self._public_domain(width)
+        weights = weights_of(self.feature_weights, self._names or [f"x{j}" for j in range(width)])
         bits = open_source()
         enforced = source.unit is not None if isinstance(source, LazyTable) else person is not None
-        self._check_person(source, person)
+        check_person(source, person)
         guarantee = self._guarantee(whole, enforced=enforced, seeded=bits.seeded)
         entry = self._entered(Cost(Fraction(whole) ** 2, caps), guarantee)
         table, people = source.load() if isinstance(source, LazyTable) else (source, person)
@@ -220,7 +220,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         accountant = Accountant(Fraction(whole / self.max_rows_per_person) ** 2, caps)
         mechanism = Mechanism(accountant, bits, self.neighbors)
         domain, remaining = self._domain_for(table, mechanism) if public is None else (public, Fraction(1))
-        metric = self._metric_of(domain)
+        metric = metric_of(domain, self.scale)
         clip = partial(colored_clip if self.noise == "colored" else white_clip, weights=weights)
         seed = check_random_state(self.random_state).randint(2**31)
         fit = Fit(_gridded(domain, table), mechanism, metric, clip, np.random.default_rng(seed), remaining)
@@ -273,7 +273,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         accountant, bits = mechanism.accountant, mechanism.bits
         clusters, step = released.clusters, domain.step
         self._domain, self._metric, self._clusters = domain, metric, clusters
-        unit = float(self._lengths[0] * step[0] / metric[0]) ** 2
+        unit = float(lengths_of(domain, self.scale)[0] * step[0] / metric[0]) ** 2
         self.bounds_ = marked(np.stack([domain.lower, domain.upper]), bits)
         self.cluster_centers_ = marked(domain.to_raw(clusters.centers), bits)
         self.cluster_sizes_ = marked(np.maximum(clusters.counts, 0.0), bits)
@@ -308,7 +308,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         """Return the distance of each row to each released centroid: for the holder."""
         check_is_fitted(self)
         grid, _ = self._domain.to_grid(self._table(X, reset=False))
-        rows, lengths = self._domain.to_raw(grid), self._lengths
+        rows, lengths = self._domain.to_raw(grid), lengths_of(self._domain, self.scale)
         apart = [(rows - center) * lengths for center in self.cluster_centers_]
         return np.stack([np.linalg.norm(offsets, axis=1) for offsets in apart], axis=1)
 
@@ -375,22 +375,6 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         return int(shape[1]) if len(shape) == 2 else None  # noqa: PLR2004
 
     @property
-    def _lengths(self) -> Floats:
-        """The length of a raw unit along each feature."""
-        width = self._domain.upper - self._domain.lower
-        return 1 / width if self.scale == "bounds" else np.ones(len(width))
-
-    def _metric_of(self, domain: Domain) -> Floats:
-        """Return the length of a grid step along each feature, in units of the diagonal of the domain."""
-        steps = domain.step
-        if steps.max() > _MOST_RATIO * steps.min() or not 1 / _MOST_RATIO < steps.max() < _MOST_RATIO:
-            checks.refuse(
-                "bounds", "<bounds>", f"widths within a factor of {_MOST_RATIO:g}", "Use other units"
-            )
-        relative = steps / steps.max() if self.scale == "raw" else np.ones(len(steps))
-        return np.asarray(relative / (np.linalg.norm(relative) * 2**20))
-
-    @property
     def _learns_bounds(self) -> bool:
         return isinstance(self.bounds, str)
 
@@ -406,7 +390,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         domain = Domain.from_bounds(
             self.bounds, n_features=width, names=self._names, missing=self.missing, outside=self.outside
         )
-        self._metric_of(domain)
+        metric_of(domain, self.scale)
         return domain
 
     def _domain_for(self, table: Floats | Spool, mechanism: Mechanism) -> tuple[Domain, Fraction]:
@@ -415,62 +399,6 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         accountant = mechanism.accountant
         domain = Domain(low, high, names=self._names, missing=self.missing, outside=self.outside)
         return domain, 1 - accountant.mu_squared / accountant.cap_squared
-
-    def _weights(self, width: int) -> Floats | None:
-        if self.feature_weights is None:
-            return None
-        given = self.feature_weights
-        names = self._names or [f"x{j}" for j in range(width)]
-        if isinstance(given, Mapping):
-            if set(given) != set(names):
-                checks.refuse(
-                    "feature_weights", "<mapping>", "one weight per feature name", "Name every feature"
-                )
-            given = [given[name] for name in names]
-        weights = checks.public_array(
-            "feature_weights", given, above=0, expected="finite weights above 0", remedy="Use 1 for the usual"
-        )
-        checks.shaped("feature_weights", weights, (width,))
-        if weights.max() > _MOST_WEIGHT * weights.min():
-            expected = f"weights within a factor of {_MOST_WEIGHT:g}"
-            checks.refuse("feature_weights", "<weights>", expected, "Leave out what does not matter")
-        return weights
-
-    def _check_person(self, source: Floats | LazyTable, person: ArrayLike | None) -> None:
-        """Refuse what cannot say whose the rows are, before the budget is spent."""
-        if person is None:
-            return
-        if isinstance(source, LazyTable):
-            checks.refuse(
-                "person", "<given>", "no person beside a table in a file", "Use open_table(unit=...)"
-            )
-        if isinstance(person, Sized) and len(person) != len(source):
-            checks.refuse("person", "<another length>", "one entry per row", "Say whose each row is")
-
-    def _check_parameters(self) -> None:
-        if self.n_clusters != "auto":
-            remedy = "Say how many clusters, or 'auto'"
-            checks.integer("n_clusters", self.n_clusters, least=1, most=MOST_CLUSTERS, remedy=remedy)
-        checks.epsilon(self.epsilon)
-        checks.delta(self.delta)
-        checks.choice("neighbors", self.neighbors, NEIGHBORS)
-        checks.choice("noise", self.noise, ("colored", "white"))
-        checks.choice("scale", self.scale, ("raw", "bounds"))
-        checks.choice("outside", self.outside, ("clip", "drop"))
-        check_random_state(self.random_state)
-        if self.dataset is not None and self.ledger is None:
-            checks.refuse("ledger", "None", "the ledger of the data set", "Pass ledger=..., or no dataset")
-        hint = "Say how many rows one person has at most"
-        checks.integer("max_rows_per_person", self.max_rows_per_person, least=1, remedy=hint)
-        if self._learns_bounds:
-            checks.choice("bounds", self.bounds, ("private",))
-            if not isinstance(self.missing, str):
-                checks.refuse(
-                    "missing", "<constants>", "'midpoint' or 'drop' with private bounds", "Give bounds"
-                )
-        low, high = self.k_range
-        checks.integer("k_range", low, least=1, remedy="Pass (smallest, largest)")
-        checks.integer("k_range", high, least=int(low), most=MOST_CLUSTERS, remedy="Pass (smallest, largest)")
 
 
 def _gridded(domain: Domain, table: Floats | Spool) -> NDArray[np.int32] | Spool:

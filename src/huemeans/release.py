@@ -36,6 +36,9 @@ FILE_NAME: Final = "release.json"
 
 _MOST_BYTES: Final = 256 * 2**20
 _ROUNDING: Final = 1e-9
+_SCALES: Final = (
+    1e-5  # what rounding the scales of counts and sums up to whole numbers may shift between them
+)
 
 
 @dataclass(frozen=True)
@@ -247,7 +250,7 @@ class Release:
         paid = split_pass(Fraction(parts[max(passes)]) ** 2)[0] if passes else Fraction(0)
         times = 1 if said["neighbors"] == "add-remove" else 2
         least = math.sqrt(times / float(paid)) if paid else math.inf
-        right = all(one["size_error"] >= least * (1 - _ROUNDING) for one in self._content["clusters"])
+        right = all(one["size_error"] >= least * (1 - _SCALES) for one in self._content["clusters"])
         words = f"sizes have a noise of {self.size_error:.4g} rows; the last pass pays for {least:.4g}"
         return Finding("sizes", right, words)
 

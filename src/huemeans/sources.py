@@ -6,6 +6,7 @@ is not in the list is in none.  Nothing is guessed from rows: a delimiter is tol
 """
 
 import csv
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -237,7 +238,7 @@ def _header(path: Path, delimiter: str) -> list[str]:
     try:
         if _kind(path) == "csv":
             rows = list(csv.reader([_first_line(path).rstrip("\r\n")], delimiter=delimiter))
-            return [name.strip() for name in rows[0]] if rows else []
+            return _named([name.strip() for name in rows[0]], path) if rows else []
         if _kind(path) == "arrow":
             return list(_open_ipc(path).schema.names)
         return list(parquet.read_schema(_parquet_files(path)[0]).names)
@@ -246,6 +247,13 @@ def _header(path: Path, delimiter: str) -> list[str]:
     if failed:
         raise InvalidArgument(f"{path} cannot be read: it is not what its name says.")
     return []
+
+
+def _named(header: list[str], path: Path) -> list[str]:
+    """Return the header, or refuse numbers in its place: names are published, and these would be a row's."""
+    if header and all(re.fullmatch(_NUMBER, name) for name in header):
+        raise InvalidArgument(f"{path} has numbers in its first line. It must name the columns.")
+    return header
 
 
 def _parquet_files(path: Path) -> list[Path]:

@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _FITTING: Final = 30  # rounds of expectation-maximization, far past convergence
+_LOWEST: Final = -1e4  # deviations: no noise falls below, and floats hold what follows
 _LIKELY: Final = 0.8  # chance of holding rows that one of many cells must have to be kept
 _FEW_CELLS: Final = 90  # so few cells are all kept: what is empty among them cannot look like clusters
 
@@ -113,8 +114,9 @@ def posterior(counts: Floats, noise: float) -> Floats:
     """
     occupied, mean = 0.5, max(float(counts.mean()), noise)
     for _ in range(_FITTING):
-        shifted = counts / noise - noise / mean
+        shifted = np.maximum(counts / noise - noise / mean, _LOWEST)
         given = noise * (shifted + np.exp(-0.5 * shifted**2 - _LOG_ROOT - log_ndtr(shifted)))
+        given = np.maximum(given, 0.0)
         full = 0.5 * shifted**2 + log_ndtr(shifted) + np.log(noise / mean * occupied) + _LOG_ROOT
         chance = 1 / (1 + np.exp(np.minimum(np.log(1 - occupied) - full, 700.0)))
         occupied = float((chance.sum() + 0.5) / (len(counts) + 1))
