@@ -20,10 +20,12 @@ ARROWS = {
     "budget": {"checks", "errors", "discretization"},
     "guarantee": {"checks", "calibrate"},
     "clip_shape": set(),
-    "box": set(),
+    "box": {"kernels"},
     "chunks": set(),
-    "domain": {*CORE, "chunks"},
-    "fold": {"box", "checks", "chunks", "lattice", "spool"},
+    "domain": {*CORE, "chunks", "kernels"},
+    "fold": {"box", "checks", "chunks", "kernels", "lattice", "regions", "spool"},
+    "kernels": set(),
+    "regions": {"checks", "kernels", "lattice"},
     "baselines.dp_lloyd": {"calibrate"},
     "cli.budget": {"cli.common", "guarantee", "ledger"},
     "cli.common": {"errors"},
@@ -69,7 +71,7 @@ ARROWS = {
     "report.charts": {"color_gap", "report.svg", "report.words"},
     "report.svg": set(),
     "report.words": set(),
-    "learned_bounds": {"chunks", "spool", "lattice", "mechanism"},
+    "learned_bounds": {"chunks", "kernels", "spool", "lattice", "mechanism"},
     "mechanism": {"budget", "entropy", "fold", "guarantee", "lattice", "noise"},
     "persons": {"checks"},
     "planning": {"box", "budget", "checks", "discretization", "learned_bounds"},
@@ -187,11 +189,12 @@ def test_a_module_imports_only_what_its_arrows_allow(name):
 
 @pytest.mark.parametrize("name", sorted(WITHOUT_SKLEARN))
 def test_privacy_critical_modules_do_without_scikit_learn(name):
-    """Their only foreign imports are numpy and scipy, and threadpoolctl to keep the BLAS to one thread."""
+    """Their only foreign imports are numpy and scipy, threadpoolctl to count threads, and numba for loops."""
     foreign = (
         {i.split(".")[0] for i in imports(modules()[name])} - set(sys.stdlib_module_names) - {"huemeans"}
     )
-    assert foreign <= {"numpy", "scipy"} | ({"threadpoolctl"} if name == "chunks" else set())
+    other = {"chunks": {"threadpoolctl"}, "kernels": {"numba"}}.get(name, set())
+    assert foreign <= {"numpy", "scipy"} | other
 
 
 def test_private_names_of_other_libraries_are_never_imported():

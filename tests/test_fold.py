@@ -10,16 +10,17 @@ from huemeans.domain import GRID_HALF
 from huemeans.fold import (
     MOMENT_RADIUS,
     Assignment,
+    CellCounts,
     Count,
+    Distances,
     LeafSums,
-    Level,
     Lloyd,
     Loss,
     Mean,
     MomentSums,
     fold,
 )
-from huemeans.lattice import RADIUS, Whitening
+from huemeans.lattice import MOST_ZOOM, RADIUS, ZOOM, Whitening
 
 D = 5
 METRIC = np.geomspace(1e-3, 1e-6, D)
@@ -42,7 +43,7 @@ def states(seed=0):
     centers = rng.uniform(-GRID_HALF, GRID_HALF, size=(7, D))
     directions = np.linalg.qr(rng.normal(size=(D, D)))[0][:3]
     box = Box(np.zeros(D, dtype=np.int64), directions, np.full(3, 200.0), METRIC, 12)
-    rows = grid(300, seed).astype(float)
+    rows = grid(300, seed)
     nodes = np.unique(box.keys(rows, 6))[::2]
     deeper = np.unique(box.keys(rows, 12))[::3]
     deeper = deeper[~np.isin(deeper >> 6, nodes)]
@@ -53,10 +54,12 @@ def states(seed=0):
     return {
         "count": Count(),
         "mean": Mean(np.zeros(D, dtype=np.int64), whitening),
-        "moments": MomentSums(np.zeros(D, dtype=np.int64), whitening),
-        "level": Level(box, 6, nodes),
+        "moments": MomentSums(np.zeros(D, dtype=np.int64), Whitening.from_shape(np.eye(D), METRIC, 50.0)),
+        "cells": CellCounts(box),
         "leaves": LeafSums(box, levels, np.append(nodes, deeper), middles, {6: whitening, 12: other}),
-        "lloyd": Lloyd(references, assignment, whitening, rng.uniform(0.2, 5, size=len(references))),
+        "lloyd": Lloyd(references, assignment, whitening, rng.integers(ZOOM, 5 * ZOOM, size=7)),
+        "narrow": Lloyd(references, assignment, whitening, rng.integers(ZOOM, MOST_ZOOM, size=7)),
+        "distances": Distances(references, assignment, METRIC, np.array([1e3, 1e4, 1e5, 1e7])),
         "loss": Loss(references, assignment, METRIC, 1e4),
     }
 
@@ -74,7 +77,6 @@ def test_sums_are_the_same_for_any_order_and_any_chunks(kind, seed, monkeypatch)
     np.testing.assert_array_equal(expected, fold(np.asfortranarray(rows[order]), state))
     np.testing.assert_array_equal(expected, fold(rows[:701], state) + fold(rows[701:], state))
     monkeypatch.setattr(folding, "chunk_rows", lambda width: 97 + 0 * width)
-    monkeypatch.setattr(folding, "_ROWS_A_CELL", 0)
     with threadpool_limits(3, user_api="blas"):
         np.testing.assert_array_equal(expected, fold(rows, state))
 
@@ -89,42 +91,45 @@ def test_a_row_adds_the_same_whoever_is_beside_it(kind):
 
 
 def test_rows_that_tie_between_two_centroids_do_not_move_each_other():
-    """All rows on the border: removing one changes the sums by that row alone."""
+    """All rows on the border: removing one changes the totals by that row alone."""
     whitening = Whitening.from_shape(np.eye(D), METRIC, 1.0)
     centers = np.zeros((2, D))
     centers[:, 0] = [-1000, 1000]
-    state = Lloyd(centers.astype(np.int64), Assignment(centers, METRIC), whitening, np.ones(2))
+    state = Lloyd(centers.astype(np.int64), Assignment(centers, METRIC), whitening, np.full(2, ZOOM))
     rows = np.zeros((501, D), dtype=np.int32)
     rows[:, 1:] = np.random.default_rng(0).integers(-GRID_HALF, GRID_HALF, size=(501, D - 1))
     full = fold(rows, state)
     for row in range(0, 501, 50):
         gone = full - fold(np.delete(rows, row, axis=0), state)
         np.testing.assert_array_equal(fold(rows[row : row + 1], state), gone)
-        assert (gone[:, 0] == RADIUS).sum() == 1
+        assert (gone[:, 0] == 1).sum() == 1
 
 
 BOUNDS = {
     "count": RADIUS**2,
     "mean": RADIUS**2,
     "moments": MOMENT_RADIUS**4,
-    "level": RADIUS**2,
+    "cells": RADIUS**2,
     "leaves": RADIUS**2,
     "lloyd": 2 * RADIUS**2,
+    "narrow": 2 * RADIUS**2,
+    "distances": RADIUS**2,
     "loss": RADIUS**2,
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(5))
-def test_no_row_adds_more_than_its_bound(kind, seed):
-    """The squared length of what a row adds, in Python integers; off-diagonal moments count twice."""
-    state = states(seed)[kind]
-    weight = np.ones(state.shape[1], dtype=int)
+def test_no_row_moves_what_is_released_by_more_than_its_bound(kind, seed):
+    """With and without a row, among others: squares in Python integers; off-diagonals count double."""
+    state, rows = states(seed)[kind], grid(300, seed)
+    others = fold(grid(1000, seed + 100), state)
+    without, squares = state.released(others), []
+    weight = np.ones(without.shape[1], dtype=int)
     if kind == "moments":
         weight[state.pairs[0] != state.pairs[1]] = 2
-    squares = []
-    for row in grid(300, seed):
-        moved = fold(row[None], state)
+    for row in rows:
+        moved = state.released(others + fold(row[None], state)) - without
         assert moved.any(axis=1).sum() <= 1
         squares.append(sum(int(w) * int(v) ** 2 for w, v in zip(weight, moved.sum(axis=0), strict=True)))
     assert 0.1 * BOUNDS[kind] < max(squares) <= BOUNDS[kind]
@@ -152,9 +157,9 @@ def test_the_cells_of_a_box_hold_their_rows():
     along = (rows - 100) * METRIC @ directions.T
     inside = (np.abs(along) < [49.9, 29.9]).all(axis=1)
     assert 20 < inside.sum() < 480
-    deepest = box.keys(rows.astype(float), 11)
+    deepest = box.keys(rows, 11)
     for level in (0, 1, 5, 11):
-        keys = box.keys(rows.astype(float), level)
+        keys = box.keys(rows, level)
         np.testing.assert_array_equal(deepest >> (11 - level), keys)
         middles, widths = box.cells(keys, level)
         assert (np.abs(along - middles)[inside] <= widths * (1 + 1e-6)).all()
@@ -174,5 +179,16 @@ def test_empty_batches_and_rows_outside_every_cell_add_nothing():
     """No rows, and rows in no counted cell, give zeros of the public shape."""
     for state in states().values():
         assert not fold(np.empty((0, D), dtype=np.int32), state).any()
-    box = states()["level"].box
-    assert fold(grid(50), Level(box, 6, np.empty(0, dtype=np.int64))).shape == (0, 1)
+    leaves = states()["leaves"]
+    cells = np.flatnonzero(fold(grid(500), leaves)[:, 0])
+    assert 0 < fold(grid(500), leaves)[cells, 0].sum() < 500
+
+
+def test_counts_of_the_deepest_cells_hold_those_of_every_level():
+    """Chosen cells of a level are counted as their rows' keys say."""
+    state, rows = states()["cells"], grid(800)
+    released = state.released(fold(rows, state))
+    for level in (0, 3, 12):
+        keys, counts = np.unique(state.box.keys(rows, level), return_counts=True)
+        np.testing.assert_array_equal(state.at(released, level, keys[::2]), counts[::2] * RADIUS)
+        assert state.at(released, level, np.empty(0, dtype=np.int64)).shape == (0,)

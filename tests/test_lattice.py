@@ -1,18 +1,10 @@
-"""Integer contributions: bounded, row-pure, exact."""
+"""Whitened coordinates: exact products, full rank, sizes."""
 
 import numpy as np
 import pytest
 
 from huemeans import Domain, InvalidArgument
-from huemeans.domain import GRID_HALF
-from huemeans.lattice import MOST_OFFSET, RADIUS, Whitening, blas_is_exact, clipped
-
-ODD = np.array([0.0, -0.0, 5e-324, -2.2e-308, 1e308, -1e308, np.nan, np.inf, -np.inf, 1.0, -1.0, 0.5, 1e-9])
-
-
-def exact_square(rows):
-    """Return squared lengths in Python integers."""
-    return [sum(int(v) ** 2 for v in row) for row in rows]
+from huemeans.lattice import MOST_OFFSET, MOST_ROWS, RADIUS, ZOOM, Whitening
 
 
 def random_whitening(rng, d):
@@ -22,94 +14,33 @@ def random_whitening(rng, d):
     return Whitening.from_shape(root @ root.T, domain.step, radius=10 ** rng.uniform(-3, 3)), domain
 
 
-def adversarial_rows(rng, domain, size):
-    """Return rows of odd floats, of corners of the box, and of values just around the bounds."""
-    d = domain.n_features
-    odd = rng.choice(ODD, size=(size, d))
-    corners = np.where(rng.random((size, d)) < 0.5, domain.lower, domain.upper)
-    nudged = np.nextafter(corners, rng.choice([-np.inf, np.inf], size=(size, d)))
-    return np.concatenate([odd, corners, nudged])
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 8, 29])
-def test_no_row_contributes_more_than_the_radius(d):
-    """Over 100,000 adversarial rows in all, the squared integer length never exceeds RADIUS^2."""
-    rng = np.random.default_rng(d)
-    for _ in range(20):
-        whitening, domain = random_whitening(rng, d)
-        grid, _ = domain.to_grid(adversarial_rows(rng, domain, 334))
-        reference, _ = domain.to_grid(domain.lower + (domain.upper - domain.lower) * rng.random((1, d)))
-        y = whitening.contribution(grid.astype(np.int64) - reference)
-        assert max(exact_square(y)) <= RADIUS**2
-
-
-def test_every_corner_of_the_box_is_bounded():
-    """All 2^10 corners of a ten-dimensional box, seen from another corner, which is as far as rows get."""
-    rng = np.random.default_rng(0)
-    corners = np.array(np.meshgrid(*[[-GRID_HALF, GRID_HALF]] * 10)).reshape(10, -1).T
-    for _ in range(5):
-        whitening, _ = random_whitening(rng, 10)
-        assert max(exact_square(whitening.contribution(corners - corners[17]))) <= RADIUS**2
-
-
-def test_clipping_is_not_idle():
-    """Control: the same rows without clipping exceed the bound, so the tests above can fail."""
-    whitening = Whitening.from_shape(np.eye(3), np.ones(3), radius=100.0)
-    rows = np.full((1, 3), MOST_OFFSET)
-    raw = rows @ whitening.matrix.T // 2**whitening.shift
-    assert exact_square(raw)[0] > RADIUS**2 >= exact_square(whitening.contribution(rows))[0]
-
-
-def test_a_contribution_is_a_function_of_its_row_alone():
-    """Shuffled, one by one, in Fortran order and in odd chunks, every row gives the same integers."""
-    rng = np.random.default_rng(1)
-    whitening, _ = random_whitening(rng, 17)
-    rows = rng.integers(-MOST_OFFSET, MOST_OFFSET, size=(500, 17), endpoint=True)
-    expected = whitening.contribution(rows)
-    order = rng.permutation(500)
-    np.testing.assert_array_equal(expected[order], whitening.contribution(rows[order]))
-    np.testing.assert_array_equal(expected, whitening.contribution(np.asfortranarray(rows)))
-    pieces = np.split(rows, [1, 8, 9, 77, 300])
-    np.testing.assert_array_equal(expected, np.vstack([whitening.contribution(piece) for piece in pieces]))
-
-
-def test_products_equal_exact_integer_arithmetic():
-    """Before clipping, float64 products are what Python integers give."""
+@pytest.mark.parametrize("size", [2**20, 2**28, 2**28 + 1, MOST_ROWS * MOST_OFFSET - 1])
+@pytest.mark.parametrize("zoomed", [False, True])
+def test_products_equal_exact_integer_arithmetic(size, zoomed):
+    """Sums of offsets of any possible size, times W and a zoom, rounded down, as Python integers give it."""
     rng = np.random.default_rng(2)
-    whitening, _ = random_whitening(rng, 29)
-    rows = rng.choice([-MOST_OFFSET, MOST_OFFSET], size=(50, 29))
-    exact = rows.astype(object) @ whitening.matrix.T.astype(object)
-    floats = rows.astype(float) @ whitening.matrix.T.astype(float)
-    assert (floats.astype(np.int64) == exact).all()
-
-
-def test_short_rows_pass_unclipped_and_long_rows_keep_their_direction():
-    """A row inside is untouched; a row outside comes to the sphere, within a step per coordinate."""
-    z = np.array([[3.0, -4.0], [RADIUS, 0.0], [2.0**40, 2.0**40], [-(2.0**52), 2.0**51]])
-    y = clipped(z)
-    assert y[0].tolist() == [3, -4]
-    for row, image in zip(z[1:], y[1:], strict=True):
-        expected = row / np.linalg.norm(row) * RADIUS
-        assert np.abs(image - expected).max() <= 2
-
-
-def test_lengths_that_would_overflow_float64_are_measured_in_integers():
-    """At d = 2,047 with entries of 2^26 the squares fill 63 bits, and the bound still holds."""
-    z = np.full((2, 2047), 2.0**26 - 1)
-    z[1] *= 2.0**25
-    assert max(exact_square(clipped(z))) <= RADIUS**2
+    for _ in range(5):
+        whitening, _ = random_whitening(rng, 7)
+        wide = np.linalg.norm(whitening.scaled, 2) / RADIUS * size
+        limit = max(
+            1, int(size / max(1.0, wide / MOST_ROWS * 32))
+        )  # rows inside their region add up to no more
+        sums = rng.integers(-limit, limit, size=(20, 7), endpoint=True)
+        zooms = rng.integers(ZOOM, 30 * ZOOM, size=20) if zoomed else None
+        factor = np.full(20, ZOOM, dtype=object) if zooms is None else zooms.astype(object)
+        exact = (sums.astype(object) @ whitening.matrix.T.astype(object)) * factor[:, None]
+        expected = exact // (ZOOM * 2**whitening.shift)
+        assert (whitening.products(sums, zooms) == expected).all()
 
 
 def test_coloring_undoes_whitening():
-    """Sums of unclipped rows come back to the rows' own sum, within the truncation of a step a row."""
+    """Products come back to the sums, within the step that rounding takes."""
     rng = np.random.default_rng(3)
     root = rng.normal(size=(6, 6))
     whitening = Whitening.from_shape(root @ root.T + np.eye(6), np.full(6, 1e-5), radius=100.0)
-    rows = rng.integers(-50_000, 50_000, size=(1000, 6))
-    back = whitening.color(whitening.contribution(rows).sum(axis=0))
-    np.testing.assert_allclose(
-        rows.sum(axis=0), back, atol=1000 * np.abs(whitening.inverse).sum(axis=1).max()
-    )
+    sums = rng.integers(-50_000_000, 50_000_000, size=(10, 6))
+    back = whitening.color(whitening.products(sums))
+    np.testing.assert_allclose(sums, back, atol=np.abs(whitening.inverse).sum(axis=1).max())
 
 
 def test_released_covariance_has_the_shape_asked_for():
@@ -146,19 +77,6 @@ def test_a_whitening_that_would_not_be_exact_is_refused():
         Whitening(np.array([[2**44]]), 0)  # 2^44 * 2^20 wraps to zero in int64
     with pytest.raises(InvalidArgument, match=r"^radius=0 "):
         Whitening.from_shape(np.eye(2), np.ones(2), radius=0)
-
-
-def test_the_blas_in_use_is_exact():
-    """The check that runs at import passes here."""
-    assert blas_is_exact()
-
-
-@pytest.mark.parametrize("row", [[np.nan, 0.0], [1e300, -1e300], [np.inf, 1.0], [0.5, 0.0], [2.0**21, 0.0]])
-def test_what_no_grid_makes_contributes_zero(row):
-    """The bound does not rest on the module that made the row."""
-    whitening = Whitening.from_shape(np.eye(2), [1, 1], 100.0)
-    assert whitening.contribution([row, [1, 1]])[0].tolist() == [0, 0]
-    assert clipped(np.array([[np.nan, 1.0], [2.0**61, 0.0]])).tolist() == [[0, 0], [0, 0]]
 
 
 @pytest.mark.parametrize("radius", [1e-30, 1.0, 1e12, 1e30, 1e100])

@@ -11,16 +11,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from huemeans import kernels
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Cells = NDArray[np.intp]
 
 MOST_DEPTH: Final = 20
 """Levels of a box: tables by key stay small."""
 
 _GRID_BITS: Final = 19
 _EXACT_BITS: Final = 52
-_BITS: Final = 36  # of the place of a row along a side
+_BITS: Final = kernels.PLACE_BITS
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,37 +52,42 @@ class Box:
         return np.array(chosen, dtype=np.intp)
 
     @cached_property
-    def _projection(self) -> Floats:
-        """Integer columns that take an offset to [-2^35, 2^35) across the box."""
+    def _columns(self) -> Floats:
+        """(p, d): integers that take an offset to [-2^35, 2^35) across the box."""
         scaled = self.directions * self.metric / self.half_widths[:, None] * 2.0 ** (_BITS - 1)
         room = 2.0 ** (_EXACT_BITS - _GRID_BITS - 1) / np.abs(scaled).sum(axis=1)
-        return np.ascontiguousarray(np.rint(scaled * np.minimum(1.0, room)[:, None]).T)
+        return np.ascontiguousarray(np.rint(scaled * np.minimum(1.0, room)[:, None]))
 
-    def keys(self, rows: Floats, level: int) -> Cells:
+    def keys(self, rows: NDArray[np.int32], level: int) -> Integers:
         """Return the key of each grid row (n, d) at a level: exact integers all the way."""
-        along = rows @ self._projection
-        along += 2.0 ** (_BITS - 1) - self.center @ self._projection
-        halvings = np.bincount(self.axes[:level], minlength=len(self.half_widths))
-        key = np.zeros(len(rows), dtype=np.intp)
-        for side, times in enumerate(halvings):
-            if times:
-                place = np.clip(along[:, side], 0.0, 2.0**_BITS - 1) * 2.0 ** (times - _BITS)
-                key |= self._spread(side, level)[place.astype(np.intp)]
-        return key
+        keys = np.empty(len(rows), dtype=np.int64)
+        kernels.cell_keys(np.ascontiguousarray(rows), *self._places(level), keys)
+        return keys
 
-    def _spread(self, side: int, level: int) -> Cells:
+    def _places(self, level: int) -> tuple[Floats, Floats, Floats, Integers, Integers]:
+        """Return what the kernel reads: sides that are halved, and the bits that each place has in a key."""
+        if level not in self._levels:
+            halvings = np.bincount(self.axes[:level], minlength=len(self.half_widths))
+            sides = np.flatnonzero(halvings) if level else np.zeros(1, dtype=np.intp)
+            columns = np.ascontiguousarray(self._columns[sides])
+            shifts = 2.0 ** (_BITS - 1) - columns @ self.center
+            shrink = np.ldexp(1.0, halvings[sides] - _BITS)
+            bits = [self._spread(int(side), level) for side in sides]
+            starts = np.cumsum([0, *map(len, bits[:-1])], dtype=np.int64)
+            self._levels[level] = columns, shifts, shrink, starts, np.concatenate(bits)
+        return self._levels[level]
+
+    def _spread(self, side: int, level: int) -> Integers:
         """Return, for each place along a side, the bits that it has in a key of this level."""
-        if (side, level) not in self._spreads:
-            bits = level - 1 - np.flatnonzero(self.axes[:level] == side)
-            places = np.arange(1 << len(bits))
-            spread = np.zeros(len(places), dtype=np.intp)
-            for at, bit in enumerate(bits):
-                spread |= ((places >> (len(bits) - 1 - at)) & 1) << bit
-            self._spreads[side, level] = spread
-        return self._spreads[side, level]
+        bits = level - 1 - np.flatnonzero(self.axes[:level] == side)
+        places = np.arange(1 << len(bits))
+        spread = np.zeros(len(places), dtype=np.int64)
+        for at, bit in enumerate(bits):
+            spread |= ((places >> (len(bits) - 1 - at)) & 1) << bit
+        return spread
 
     @cached_property
-    def _spreads(self) -> dict[tuple[int, int], Cells]:
+    def _levels(self) -> dict[int, tuple[Floats, Floats, Floats, Integers, Integers]]:
         return {}
 
     def cells(self, keys: Integers, level: int) -> tuple[Floats, Floats]:

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from huemeans import checks
+from huemeans import checks, kernels
 from huemeans.chunks import chunk_rows, over_chunks
 from huemeans.errors import InvalidArgument
 
@@ -133,29 +133,19 @@ class Domain:
         grid = np.empty(table.shape, dtype=np.int32)
         kept = np.empty(len(table), dtype=bool)
 
+        bounds = np.stack([self.lower, self.upper])
+        fill = self.middle if self.missing is None else self.missing
+        drop = self.missing is None, self.outside == "drop"
+
         def place(part: slice) -> None:
-            grid[part], kept[part] = self._placed(table[part].astype(np.float64))
+            given = table[part].astype(np.float64, order="C")
+            kernels.place_on_grid(
+                given, bounds, self.middle, self.step, fill, drop, float(GRID_HALF), grid[part], kept[part]
+            )
 
-        over_chunks(place, len(table), chunk_rows(self.n_features))
-        return grid, kept
-
-    def _placed(self, table: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
         with np.errstate(all="ignore"):
-            missing = np.isnan(table)
-            drop = np.zeros(len(table), dtype=bool)
-            if self.missing is None:
-                drop |= missing.any(axis=1)
-            if self.outside == "drop":
-                drop |= ((table < self.lower) | (table > self.upper)).any(axis=1)
-            if missing.any():
-                table = np.where(missing, self.middle if self.missing is None else self.missing, table)
-            table = np.clip(table, self.lower, self.upper)
-            table -= self.middle
-            table /= self.step
-            np.rint(table, out=table)
-            grid = np.clip(table, -GRID_HALF, GRID_HALF, out=table).astype(np.int32)
-        grid[drop] = 0
-        return grid, ~drop
+            over_chunks(place, len(table), chunk_rows(self.n_features))
+        return grid, kept
 
     def to_raw(self, grid: ArrayLike) -> NDArray[np.float64]:
         """Map grid values, integers or means of integers, back to raw units."""

@@ -1,44 +1,38 @@
-"""Rows to exact integer sums, given public state: the one function that touches rows.
+"""Rows to exact integer totals, given public state: the one function that touches rows.
 
-Every pass of a fit is a ``State``: public facts that send a grid row to a cell and to an integer vector.
-``fold`` adds the vectors up, cell by cell.  Integers add up to the same whatever the order, chunk, thread
-or machine, and what a row adds depends on that row and on the public state alone.
+Every pass of a fit is a ``State``: public facts by which a grid row adds integers to a table of totals.
+Integers add up to the same whatever the order, chunk, thread or machine, and what a row adds depends on that
+row and on the public state alone.  ``State.released`` turns the totals of all rows into the vector that noise
+is added to.
 
 Guarantees (each has a test of its name):
 
-* the sums are exact, and the same to the last bit for any order, any chunks and any threads;
-* a row adds to one cell a vector whose length the state bounds;
+* totals are exact, the same to the last bit for any order, any chunks and any threads, and those of several
+  batches add up to those of all;
+* a row moves one cell of what is released, by no more than the state's bound;
 * no content of a row raises or warns.
-
-Whole numbers are held in float64 within a chunk, where every one of them stays below 2^53: a row adds at most
-2^26 to any entry, so that a chunk of less than 2^26 rows adds up exactly.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
 from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 
-from huemeans import checks
+from huemeans import checks, kernels
 from huemeans.box import Box
-from huemeans.chunks import chunk_rows, over_chunks
-from huemeans.lattice import RADIUS, Whitening
+from huemeans.chunks import added_up, chunk_rows, over_chunks
+from huemeans.lattice import MOST_OFFSET, RADIUS, Whitening
+from huemeans.regions import Regions
 from huemeans.spool import Spool
 
+Rows = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Cells = NDArray[np.intp]
 
 MOMENT_RADIUS: Final = 2**13
 
-MOST_ROWS: Final = 2**22
-"""Rows of a chunk at the most, so that float64 holds its sums."""
-
-_ROWS_A_CELL: Final = 4  # in a chunk, at least: adding up what chunks find is then a small part of the work
 _GRID_BITS: Final = 19
 _EXACT_BITS: Final = 52
 
@@ -48,39 +42,25 @@ class State(Protocol):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Cells and width of the sums."""
+        """Of the totals."""
         ...
 
-    def sums(self, rows: Floats) -> Floats:
-        """Return the exact sums of a chunk of grid rows (n, d), in ``shape``."""
+    def add(self, rows: Rows, total: Integers) -> None:
+        """Add a chunk of grid rows (n, d) to totals."""
+        ...
+
+    def released(self, total: Integers) -> Integers:
+        """Return the vector, by cells, that the totals of all rows stand for."""
         ...
 
 
-def fold(grid: NDArray[np.int32] | Spool, state: State) -> Integers:
-    """Return the exact sums of a batch of grid rows, shape ``state.shape``."""
-    total = np.zeros(state.shape, dtype=np.int64)
-    lock = Lock()
+def fold(grid: Rows | Spool, state: State) -> Integers:
+    """Return the exact totals of a batch of grid rows, of ``state.shape``."""
 
-    def add(part: slice) -> None:
-        sums = state.sums(grid[part].astype(np.float64)).astype(np.int64)
-        with lock:
-            np.add(total, sums, out=total)
+    def add(part: slice, total: Integers) -> None:
+        state.add(np.ascontiguousarray(grid[part], dtype=np.int32), total)
 
-    size = max(chunk_rows(grid.shape[1]), _ROWS_A_CELL * state.shape[0])
-    over_chunks(add, len(grid), min(size, MOST_ROWS))
-    return total
-
-
-def added(vectors: Floats, cells: Cells, n_cells: int) -> Floats:
-    """Return the sums of vectors (n, width) by cell; cell ``n_cells`` stands for none."""
-    every = np.arange(len(cells) + 1, dtype=np.int32)
-    chosen = csc_array((np.ones(len(cells)), cells.astype(np.int32), every), shape=(n_cells + 1, len(cells)))
-    return np.asarray((chosen @ vectors)[:n_cells])
-
-
-def counted(cells: Cells, n_cells: int) -> Floats:
-    """Return how many rows there are by cell, in units of RADIUS; cell ``n_cells`` stands for none."""
-    return np.asarray(np.bincount(cells, minlength=n_cells + 1)[:n_cells] * float(RADIUS))
+    return added_up(add, len(grid), chunk_rows(grid.shape[1]), state.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,38 +69,50 @@ class Count:
 
     shape: tuple[int, int] = (1, 1)
 
-    def sums(self, rows: Floats) -> Floats:
+    def add(self, rows: Rows, total: Integers) -> None:
         """Send every row to the one cell."""
-        return np.full((1, 1), float(len(rows) * RADIUS))
+        total += len(rows)
+
+    def released(self, total: Integers) -> Integers:
+        """Count in units of RADIUS."""
+        return total * RADIUS
 
 
 @dataclass(frozen=True, eq=False)
 class Mean:
-    """The sum of clipped whitened offsets from a reference; each of length RADIUS at most."""
+    """The sum of clipped whitened offsets from a reference: a row moves it by RADIUS at most."""
 
     reference: Integers
     whitening: Whitening
 
+    @cached_property
+    def _region(self) -> Regions:
+        return Regions(self.reference[None], [self.whitening], np.zeros(1, dtype=np.int64))
+
     @property
     def shape(self) -> tuple[int, int]:
         """One cell."""
-        return 1, len(self.reference)
+        return self._region.shape
 
-    def sums(self, rows: Floats) -> Floats:
-        """Whiten, clip and add."""
-        return np.asarray(self._offsets(rows).sum(axis=0, keepdims=True))
+    def add(self, rows: Rows, total: Integers) -> None:
+        """Add every row to the one cell."""
+        self._region.add(rows, np.zeros(len(rows), dtype=np.int64), total)
 
-    def _offsets(self, rows: Floats) -> Floats:
-        one = np.zeros(len(rows), dtype=np.intp)
-        return self.whitening.contributions_about(rows, self.reference[None], one)
+    def released(self, total: Integers) -> Integers:
+        """Return one sum."""
+        return self._region.sums(total)
 
 
 @dataclass(frozen=True, eq=False)
-class MomentSums(Mean):
-    """The sum of products y_i y_j, i <= j, of whitened offsets of length MOMENT_RADIUS at most."""
+class MomentSums:
+    """The sum of products y_i y_j, i <= j, of scaled offsets y of length MOMENT_RADIUS at most."""
+
+    reference: Integers
+    whitening: Whitening
+    """A diagonal one."""
 
     @cached_property
-    def pairs(self) -> tuple[Cells, Cells]:
+    def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The positions i <= j."""
         return np.triu_indices(len(self.reference))
 
@@ -129,10 +121,22 @@ class MomentSums(Mean):
         """One cell."""
         return 1, len(self.pairs[0])
 
-    def sums(self, rows: Floats) -> Floats:
-        """Whiten, clip, coarsen towards zero, multiply and add."""
-        coarse = np.trunc(self._offsets(rows) * (MOMENT_RADIUS / RADIUS))
-        return np.asarray((coarse.T @ coarse)[self.pairs][None])
+    def add(self, rows: Rows, total: Integers) -> None:
+        """Scale, clip, coarsen towards zero, multiply and add: below 2^53 for 2^27 rows."""
+        sums = np.zeros((rows.shape[1], rows.shape[1]))
+        kernels.add_products(
+            rows,
+            self.reference.astype(np.float64),
+            scales_of(self.whitening),
+            float(RADIUS),
+            MOMENT_RADIUS / RADIUS,
+            sums,
+        )
+        total += sums[self.pairs].astype(np.int64)
+
+    def released(self, total: Integers) -> Integers:
+        """Return all products."""
+        return total
 
 
 def ruler(metric: Floats, cap: float) -> Whitening:
@@ -144,30 +148,36 @@ def ruler(metric: Floats, cap: float) -> Whitening:
     return Whitening(np.diag(np.rint(scale * 2.0**shift).astype(np.int64)), shift)
 
 
+def scales_of(whitening: Whitening) -> Floats:
+    """Return the diagonal of a diagonal whitening."""
+    scales = np.diag(whitening.scaled)
+    if np.count_nonzero(whitening.matrix) > len(scales):
+        checks.refuse("whitening", "<W>", "a diagonal W", "Clip to a ball")
+    return np.ascontiguousarray(scales)
+
+
 @dataclass(frozen=True, eq=False)
-class Level:
-    """Counts of chosen cells of one level of a box, in units of RADIUS."""
+class CellCounts:
+    """Counts of all cells of the deepest level of a box: they hold those of every level above."""
 
     box: Box
-    level: int
-    nodes: Integers
-    """Sorted keys of the cells that are counted."""
 
     @property
     def shape(self) -> tuple[int, int]:
         """One count a cell."""
-        return len(self.nodes), 1
+        return 1 << self.box.depth, 1
 
-    @cached_property
-    def _places(self) -> Cells:
-        """The position of each key of the level among ``nodes``, or their number."""
-        places = np.full(1 << self.level, len(self.nodes), dtype=np.intp)
-        places[self.nodes] = np.arange(len(self.nodes))
-        return places
+    def add(self, rows: Rows, total: Integers) -> None:
+        """Count a row in its cell."""
+        kernels.add_counts(self.box.keys(rows, self.box.depth), total[:, 0])
 
-    def sums(self, rows: Floats) -> Floats:
-        """Count a row in its cell, if that is counted."""
-        return counted(self._places[self.box.keys(rows, self.level)], len(self.nodes))[:, None]
+    def released(self, total: Integers) -> Integers:
+        """Count in units of RADIUS."""
+        return total * RADIUS
+
+    def at(self, released: Integers, level: int, nodes: Integers) -> Integers:
+        """Return the counts of chosen cells of one level, in units of RADIUS."""
+        return np.asarray(released.reshape(1 << level, -1).sum(axis=1)[nodes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,28 +199,32 @@ class LeafSums:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """One sum a cell."""
-        return self.references.shape
+        """One row a cell."""
+        return self._regions.shape
 
     @cached_property
-    def _places(self) -> Cells:
+    def _regions(self) -> Regions:
+        order = sorted(self.whitenings)
+        shapes = [self.whitenings[level] for level in order]
+        return Regions(self.references, shapes, np.searchsorted(order, self.levels))
+
+    @cached_property
+    def _places(self) -> Integers:
         """The position of the cell that each key of the deepest level lies in, or the number of cells."""
-        places = np.full(1 << self.box.depth, len(self.nodes), dtype=np.intp)
+        places = np.full(1 << self.box.depth, len(self.nodes), dtype=np.int64)
         sizes = 1 << (self.box.depth - self.levels)
         starts = np.repeat(self.nodes * sizes, sizes)
         within = np.arange(len(starts)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         places[starts + within] = np.repeat(np.arange(len(self.nodes)), sizes)
         return places
 
-    def sums(self, rows: Floats) -> Floats:
+    def add(self, rows: Rows, total: Integers) -> None:
         """Add a row's offset to its cell, if there is one."""
-        found = self._places[self.box.keys(rows, self.box.depth)]
-        levels = np.append(self.levels, -1)[found]
-        offsets = np.zeros(rows.shape)
-        for level, whitening in self.whitenings.items():
-            here = np.flatnonzero(levels == level)
-            offsets[here] = whitening.contributions_about(rows[here], self.references, found[here])
-        return added(offsets, found, len(self.nodes))
+        self._regions.add(rows, self._places[self.box.keys(rows, self.box.depth)], total)
+
+    def released(self, total: Integers) -> Integers:
+        """Return one sum a cell."""
+        return self._regions.sums(total)
 
 
 class Assignment:
@@ -225,25 +239,25 @@ class Assignment:
         slopes = centers * metric**2
         room = _EXACT_BITS - _GRID_BITS - int(np.ceil(np.log2(centers.shape[1]))) - 1
         scale = 2.0 ** np.floor(room - np.log2(max(np.abs(slopes).max(), 1e-200)))
-        self._slopes = np.rint(slopes * scale)
-        self._levels = np.rint((slopes * centers).sum(axis=1) * scale / 2)[:, None]
+        self._slopes = np.ascontiguousarray(np.rint(slopes * scale))
+        self._levels = np.rint((slopes * centers).sum(axis=1) * scale / 2)
 
-    def labels(self, rows: Floats) -> Cells:
+    def labels(self, rows: Rows) -> Integers:
         """Return the nearest centroid of each grid row of a chunk; of several, the first."""
-        scores = self._slopes @ rows.T
-        scores -= self._levels
-        return np.asarray(scores.argmax(axis=0))
+        found = np.empty(len(rows), dtype=np.int64)
+        kernels.nearest(rows, self._slopes, self._levels, found)
+        return found
 
-    def all_labels(self, grid: NDArray[np.int32]) -> Cells:
+    def all_labels(self, grid: Rows) -> Integers:
         """Return the nearest centroid of each grid row of a table."""
         size = chunk_rows(grid.shape[1])
-        parts = over_chunks(lambda part: self.labels(grid[part].astype(np.float64)), len(grid), size)
-        return np.concatenate([np.empty(0, dtype=np.intp), *parts])
+        parts = over_chunks(lambda part: self.labels(np.ascontiguousarray(grid[part])), len(grid), size)
+        return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
 @dataclass(frozen=True, eq=False)
-class Distances:
-    """Counts of rows by squared distance from the nearest of some references, in units of RADIUS."""
+class _Measured:
+    """Squared distances from the nearest of some references, in integers."""
 
     references: Integers
     """(k, d)."""
@@ -252,6 +266,27 @@ class Distances:
     """What tells which is the nearest; None where there is one."""
 
     metric: Floats
+
+    def __post_init__(self) -> None:
+        """Assert that offsets are exact, on public state."""
+        if not (np.abs(self.references) <= MOST_OFFSET // 2).all():
+            checks.refuse("references", "<array>", "grid values", "Clip them to the grid")
+
+    def squares(self, rows: Rows, cap: float) -> Floats:
+        """Return squared distances of a chunk of rows; RADIUS^2 stands for ``cap`` and for what is beyond."""
+        labels = (
+            np.zeros(len(rows), dtype=np.int64) if self.assignment is None else self.assignment.labels(rows)
+        )
+        found = np.empty(len(rows))
+        scales = scales_of(ruler(self.metric, cap))
+        kernels.squares(rows, labels, self.references.astype(np.float64), scales, float(RADIUS**2), found)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Distances(_Measured):
+    """Counts of rows by squared distance from the nearest of some references, in units of RADIUS."""
+
     edges: Floats
     """(bins,): growing squared lengths, in metric units; no row lies beyond the last."""
 
@@ -260,18 +295,15 @@ class Distances:
         """One count a bin."""
         return len(self.edges), 1
 
-    @cached_property
-    def _whitening(self) -> Whitening:
-        return ruler(self.metric, float(self.edges[-1]))
-
-    def sums(self, rows: Floats) -> Floats:
+    def add(self, rows: Rows, total: Integers) -> None:
         """Measure each row in integers and count it in its bin."""
-        nearest = (
-            np.zeros(len(rows), dtype=np.intp) if self.assignment is None else self.assignment.labels(rows)
-        )
-        squares = self._whitening.squares_about(rows, self.references, nearest)
         borders = np.rint(self.edges / self.edges[-1] * RADIUS**2)
-        return counted(np.searchsorted(borders, squares), len(borders))[:, None]
+        bins = np.searchsorted(borders, self.squares(rows, float(self.edges[-1])))
+        kernels.add_counts(bins, total[:, 0])
+
+    def released(self, total: Integers) -> Integers:
+        """Count in units of RADIUS."""
+        return total * RADIUS
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,31 +315,32 @@ class Lloyd:
 
     assignment: Assignment
     whitening: Whitening
-    zooms: Floats
-    """(K,): the factor by which the clip region about each centroid is drawn smaller."""
+    zooms: Integers
+    """(K,): how many times smaller the clip region about each centroid is drawn, in units of 1 / ZOOM."""
+
+    @cached_property
+    def _regions(self) -> Regions:
+        one = np.zeros(len(self.references), dtype=np.int64)
+        return Regions(self.references, [self.whitening], one, self.zooms)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """A count and a sum for each centroid."""
-        return len(self.references), 1 + self.references.shape[1]
+        """One row for each centroid."""
+        return self._regions.shape
 
-    def sums(self, rows: Floats) -> Floats:
+    def add(self, rows: Rows, total: Integers) -> None:
         """Count a row at its nearest centroid, and add its offset there."""
-        labels = self.assignment.labels(rows)
-        offsets = self.whitening.contributions_about(rows, self.references, labels, self.zooms)
-        k = len(self.references)
-        return np.column_stack([counted(labels, k), added(offsets, labels, k)])
+        self._regions.add(rows, self.assignment.labels(rows), total)
+
+    def released(self, total: Integers) -> Integers:
+        """Return a count, in units of RADIUS, and a sum for each centroid."""
+        return np.column_stack([total[:, 0] * RADIUS, self._regions.sums(total)])
 
 
 @dataclass(frozen=True, eq=False)
-class Loss:
+class Loss(_Measured):
     """The sum of squared distances to the nearest centroid, clipped at a cap, in steps of cap / RADIUS."""
 
-    references: Integers
-    """(K, d): the centroids, rounded to the grid."""
-
-    assignment: Assignment
-    metric: Floats
     cap: float
 
     @property
@@ -315,12 +348,10 @@ class Loss:
         """One number."""
         return 1, 1
 
-    @cached_property
-    def _whitening(self) -> Whitening:
-        return ruler(self.metric, self.cap)
+    def add(self, rows: Rows, total: Integers) -> None:
+        """Measure each row in integers."""
+        total += np.trunc(self.squares(rows, self.cap) / RADIUS).astype(np.int64).sum()
 
-    def sums(self, rows: Floats) -> Floats:
-        """Measure each row in integers, squares up to RADIUS^2 exactly and longer ones as RADIUS^2."""
-        labels = self.assignment.labels(rows)
-        squares = self._whitening.squares_about(rows, self.references, labels)
-        return np.full((1, 1), np.trunc(squares / RADIUS).sum())
+    def released(self, total: Integers) -> Integers:
+        """Return one sum."""
+        return total

@@ -1,19 +1,11 @@
-"""Rows in whitened integer coordinates: exact, clipped, and provably short.
+"""Whitened coordinates: integer matrices that turn a clip region into a ball of lattice steps.
 
 A row enters as its integer offset x from a public integer reference point.  ``Whitening`` maps it to
-y = clip(trunc(W x / 2^shift)), an integer vector with ||y||^2 <= RADIUS^2.  Noise of one scale is added to
-the sum of the y, and multiplying by the inverse of W afterwards gives it its color.
+z = W x / 2^shift, in which the clip region is a ball of radius RADIUS.  Noise of one scale is added to sums
+of such z, and multiplying by the inverse of W afterwards gives it its color.
 
-Guarantees (each has a test of its name):
-
-* the contribution of a row is a function of that row and of public state alone, to the last bit, whatever
-  batch, memory order or thread it comes in;
-* its squared length, computed exactly, never exceeds RADIUS^2, whatever the row holds; a row for which it
-  would is given zero, so the sensitivity is a fact about integers and not about rounding;
-* the sum of fewer than 2^36 contributions fits into int64.
-
-The sizes behind this: |x| <= 2^20, every sum_j |W_ij| |x_j| <= 2^52 so that float64 products and sums are
-exact integers in any order, |z_i| <= 2^26 before squares are taken, d < 2048 so that sum z_i^2 < 2^63.
+The sizes behind this: |x| <= 2^20, every sum_j |W_ij| |x_j| <= 2^52, so that float64 products and sums are
+exact in any order; fewer than 2^36 rows, so that sums of offsets stay below 2^56, whitened ones below 2^62.
 """
 
 from dataclasses import dataclass
@@ -34,16 +26,22 @@ MOST_ROWS: Final = 2**36
 
 _EXACT: Final = 2**52
 _MOST_SHIFT: Final = 52
-_MOST_ENTRY: Final = 2.0**60
 _MOST_SPREAD: Final = 2.0**-24  # times d: with it W keeps full rank after rounding, for every d < 2048
-_RADIUS_BITS: Final = 26
+_LIMB: Final = 28  # bits: a sum of 2^56 has two
+
+ZOOM_BITS: Final = 10
+ZOOM: Final = 2**ZOOM_BITS
+"""What a zoom of one is written as."""
+
+MOST_ZOOM: Final = 2**20
+"""Beyond, a clip region would be too small for its length to be told."""
 
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    """A public integer matrix W with z = trunc(W x / 2^shift), and its inverse.
+    """A public integer matrix W with z = W x / 2^shift, and its inverse.
 
     The released covariance is computed from this very W, so rounding W costs no privacy and no honesty.
     """
@@ -91,49 +89,25 @@ class Whitening:
         return np.linalg.inv(self.matrix.astype(np.float64)) * 2.0**self.shift
 
     @cached_property
-    def _scaled(self) -> NDArray[np.float64]:
+    def scaled(self) -> NDArray[np.float64]:
         """W / 2^shift, transposed: a power of two changes no digit."""
         return np.ascontiguousarray(self.matrix.T * 2.0**-self.shift)
 
-    def contribution(self, offsets: ArrayLike) -> NDArray[np.float64]:
-        """Map integer offsets (n, d) to clipped whitened rows (n, d), each of squared length <= RADIUS^2.
+    def products(self, sums: Integers, zooms: Integers | None = None) -> Integers:
+        """Return floor(zoom W s / 2^shift), exactly, for sums (n, d) of offsets; zooms in units of 1 / ZOOM.
 
-        A row with anything but whole numbers within MOST_OFFSET, which no grid makes, contributes zero.
+        Sums are split in two, so that nothing overflows.
         """
-        x = np.asarray(offsets, dtype=np.float64)
-        valid = ((np.abs(x) <= MOST_OFFSET) & (np.trunc(x) == x)).all(axis=1, keepdims=True)
-        return clipped(np.where(valid, x, 0.0) @ self._scaled)
-
-    def contributions_about(
-        self, rows: NDArray[np.float64], references: Integers, cells: NDArray[np.intp], zooms: ArrayLike = 1.0
-    ) -> NDArray[np.float64]:
-        """Map grid rows (n, d) to clipped whitened offsets from the reference (K, d) of each row's cell.
-
-        W x - W c is W (x - c) to the last bit.  ``zooms`` is a scalar, or (K,): the factor by which the clip
-        region about each reference is drawn smaller.
-        """
-        z = self._about(rows, references, cells)
-        if np.ndim(zooms):
-            z *= np.asarray(zooms)[cells, None]
-        return clipped(z)
-
-    def squares_about(
-        self, rows: NDArray[np.float64], references: Integers, cells: NDArray[np.intp]
-    ) -> NDArray[np.float64]:
-        """Return the squared lengths of truncated whitened offsets, those beyond RADIUS^2 as RADIUS^2."""
-        z = np.trunc(self._about(rows, references, cells))
-        return np.asarray(np.minimum(np.einsum("ij,ij->i", z, z), float(RADIUS**2)))
-
-    def _about(
-        self, rows: NDArray[np.float64], references: Integers, cells: NDArray[np.intp]
-    ) -> NDArray[np.float64]:
-        if not (np.abs(references) <= MOST_OFFSET // 2).all():
-            checks.refuse(
-                "references", "<array>", f"grid values up to {MOST_OFFSET // 2}", "Clip them to the grid"
-            )
-        z = rows @ self._scaled
-        z -= (references @ self._scaled)[cells]
-        return z
+        high, low = sums >> _LIMB, sums & (2**_LIMB - 1)
+        below = low @ self.matrix.T
+        above = high @ self.matrix.T + (below >> _LIMB)
+        below &= 2**_LIMB - 1
+        if zooms is None:
+            if self.shift >= _LIMB:
+                return np.asarray(above >> (self.shift - _LIMB))
+            return np.asarray((above << (_LIMB - self.shift)) | (below >> self.shift))
+        whole = ((above.astype(object) << _LIMB) | below.astype(object)) * zooms.astype(object)[:, None]
+        return np.asarray(whole >> (self.shift + ZOOM_BITS)).astype(np.int64)
 
     def color(self, whitened: ArrayLike) -> NDArray[np.float64]:
         """Take whitened sums or noise, shape (..., d), back to grid steps: post-processing."""
@@ -142,52 +116,3 @@ class Whitening:
     def covariance(self, scale: float) -> NDArray[np.float64]:
         """Return the covariance, in grid steps, of whitened noise of this scale."""
         return np.asarray(scale**2 * self.inverse @ self.inverse.T)
-
-
-def clipped(z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Truncate rows to integers and shorten those beyond length RADIUS to it; works in place.
-
-    Squared lengths up to RADIUS^2 = 2^52 are exact in float64, whatever the order of addition, and longer
-    ones never come out shorter: a sum of squares that passes 2^53 on the way stays beyond it.  So which rows
-    are short is a fact about integers.
-    """
-    np.trunc(z, out=z)
-    long = np.flatnonzero(~(np.einsum("ij,ij->i", z, z) <= RADIUS**2))
-    if long.size:
-        z[long] = _shortened(z[long])
-    return z
-
-
-def _shortened(z: NDArray[np.float64]) -> Integers:
-    """Shorten integer rows to length RADIUS at most; rows with an entry beyond 2^60 become zero.
-
-    A row is first halved until its entries fit (so that its squares do), then scaled by correctly rounded
-    single operations on that row, rounded towards zero, and measured in int64.
-    """
-    z = np.where((np.abs(z) <= _MOST_ENTRY).all(axis=1, keepdims=True), z, 0.0)
-    _, exponent = np.frexp(np.abs(z).max(axis=1, initial=0.0))
-    halvings = np.maximum(exponent - _RADIUS_BITS, 0)
-    z = np.trunc(np.ldexp(z, -halvings[:, None]))
-    square = _squared_length(z.astype(np.int64))
-    factor = RADIUS / np.sqrt(np.maximum(square, 1).astype(np.float64)) * (1 - 2.0**-40)
-    y = np.trunc(z * factor[:, None]).astype(np.int64)
-    y[_squared_length(y) > RADIUS**2] = 0
-    return y
-
-
-def _squared_length(rows: Integers) -> Integers:
-    return np.asarray((rows * rows).sum(axis=1))
-
-
-def blas_is_exact() -> bool:
-    """Multiply integers that need all 53 bits through the BLAS in use, as some emulate float64."""
-    rows = np.arange(1, 65)[:, None] * np.arange(1, 33) + 2**20 - 2**12
-    columns = (np.arange(1, 33)[:, None] * np.arange(1, 65)) * 7 + 2**26 - 2**14
-    product = rows.astype(np.float64) @ columns.astype(np.float64)
-    return bool((product.astype(np.int64) == rows @ columns).all())
-
-
-if not blas_is_exact():  # pragma: no cover
-    raise ImportError(
-        "the BLAS that numpy uses does not multiply float64 exactly: install another numpy build"
-    )

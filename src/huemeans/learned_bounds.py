@@ -11,7 +11,6 @@ What is zoomed into follows from noisy counts alone, and whatever they say, the 
 positive width.
 """
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Final
 
@@ -19,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from huemeans.chunks import chunk_rows, over_chunks
+from huemeans import kernels
+from huemeans.chunks import added_up, chunk_rows
 from huemeans.lattice import RADIUS
 from huemeans.mechanism import Mechanism
 from huemeans.spool import Spool
@@ -76,42 +76,26 @@ def learn_bounds(rows: Floats | Spool, mechanism: Mechanism, mu_squared: Fractio
 def magnitude_counts(rows: Floats | Spool) -> Integers:
     """Count, per feature, rows by sign and power of two, in units of RADIUS; missing values are in no bin."""
 
-    def bins(part: Floats) -> Floats:
-        _, exponent = np.frexp(part)
-        power = np.minimum(exponent - 1, MOST_EXPONENT) - LEAST_EXPONENT
-        power = np.where(np.isinf(part), MOST_EXPONENT - LEAST_EXPONENT, power)
-        return np.where(power < 0, 0, np.sign(part) * (power + 1)) + _POWERS
+    def add(part: slice, total: Integers) -> None:
+        kernels.add_magnitudes(_block(rows, part), LEAST_EXPONENT, _POWERS, total)
 
-    return _histograms(rows, np.arange(rows.shape[1]), bins, 2 * _POWERS + 1)
+    shape = rows.shape[1], 2 * _POWERS + 1
+    return added_up(add, len(rows), chunk_rows(rows.shape[1]), shape) * RADIUS
 
 
 def cell_counts(rows: Floats | Spool, features: Integers, low: Floats, high: Floats) -> Integers:
     """Count, for some features, rows in equal cells between the bounds, those beyond in the outermost."""
+    width = (high - low) / CELLS
 
-    def bins(part: Floats) -> Floats:
-        place = np.floor((np.clip(part, low, high) - low) / ((high - low) / CELLS))
-        return np.clip(place, 0, CELLS - 1)
+    def add(part: slice, total: Integers) -> None:
+        kernels.add_places(_block(rows, part), features, low, width, total)
 
-    return _histograms(rows, features, bins, CELLS)
+    shape = len(features), CELLS
+    return added_up(add, len(rows), chunk_rows(rows.shape[1]), shape) * RADIUS
 
 
-def _histograms(
-    rows: Floats | Spool, features: Integers, bins: Callable[[Floats], Floats], size: int
-) -> Integers:
-    """Count, per feature, the rows in each of ``size`` bins, in units of RADIUS; NaN is in none."""
-    width = len(features)
-    first = np.arange(width) * size
-
-    def counts(part: slice) -> Integers:
-        values = rows[part][:, features]
-        with np.errstate(all="ignore"):
-            place = np.where(np.isnan(values), width * size, bins(values) + first).astype(np.intp)
-        return np.bincount(place.ravel(), minlength=width * size + 1)
-
-    total = np.zeros(width * size + 1, dtype=np.int64)
-    for found in over_chunks(counts, len(rows), max(chunk_rows(width), size)):
-        total += found
-    return total[:-1].reshape(width, size) * RADIUS
+def _block(rows: Floats | Spool, part: slice) -> Floats:
+    return rows[part].astype(np.float64, order="C")
 
 
 def magnitude_bounds(counts: Floats, noise: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:

@@ -21,10 +21,10 @@ from huemeans.domain import GRID_HALF
 from huemeans.fold import (
     MOMENT_RADIUS,
     Assignment,
+    CellCounts,
     Count,
     Distances,
     LeafSums,
-    Level,
     Lloyd,
     Loss,
     Mean,
@@ -32,7 +32,7 @@ from huemeans.fold import (
     State,
     fold,
 )
-from huemeans.lattice import RADIUS, Whitening
+from huemeans.lattice import MOST_ZOOM, RADIUS, ZOOM, Whitening
 from huemeans.mechanism import Mechanism
 from huemeans.planning import COUNT_SHARE, Plan, clipped_share, make_plan, most_nodes, split_pass
 from huemeans.spool import Spool
@@ -164,7 +164,7 @@ class Fit:
         return GRID_HALF * self.metric
 
     def _fold(self, state: State) -> Integers:
-        return fold(self.grid, state)
+        return state.released(fold(self.grid, state))
 
     def _part(self, millionths: int) -> Fraction:
         return self.mechanism.share(millionths) * self.remaining
@@ -283,12 +283,13 @@ class Fit:
 
     def _grow(self, plan: Plan, box: Box) -> list[tuple[int, Integers, Floats, NDArray[np.bool_]]]:
         """Grow the tree; return by levels its leaves: keys, numbers of rows, which stand clear of noise."""
-        tree = Tree(box)
+        tree, cells = Tree(box), CellCounts(box)
+        exact = self._fold(cells) if plan.levels else np.zeros((1, 1), dtype=np.int64)
         for at, level in enumerate(plan.levels):
             keys = tree.children(level)
             if not len(keys):
                 break
-            total = self._fold(Level(box, level, keys))[:, 0]
+            total = cells.at(exact, level, keys)
             counts, noise = self.mechanism.counts("tree", total, self._part(plan.level_shares[at]))
             last = at + 1 == len(plan.levels)
             following = 0.0 if last else noise * np.sqrt(plan.level_shares[at] / plan.level_shares[at + 1])
@@ -315,17 +316,19 @@ class Fit:
         mu = float(np.sqrt(float(share)))
         guess = guess_clusters(points, centers * self.metric, n)
         region = self.clip(guess.second, clipped_share(n / k, d, mu), 2 * float(np.linalg.norm(self._half)))
-        whitening = Whitening.from_shape(region.shape, self.metric, region.radius)
+        widest = guess.scales.max() / guess.scale
+        whitening = Whitening.from_shape(region.shape, self.metric, region.radius * widest)
         references = np.rint(centers).astype(np.int64)
-        zooms = guess.scale / guess.scales
-        total = self._fold(Lloyd(references, Assignment(centers, self.metric), whitening, zooms))
+        steps = np.minimum(np.rint(guess.scales.max() / guess.scales * ZOOM), MOST_ZOOM).astype(np.int64)
+        total = self._fold(Lloyd(references, Assignment(centers, self.metric), whitening, steps))
+        zooms = steps / ZOOM
         count_share, sum_share = split_pass(share)
         counts, count_noise = self.mechanism.counts(part, total[:, 0], count_share)
         sums, scale = self.mechanism.sums(part, total[:, 1:], sum_share)
         precision = np.array([1 / (0.5 * guess.counts + 1) ** 2, np.full(k, 1 / count_noise**2)])
         known = np.maximum((precision * [guess.counts, counts]).sum(axis=0) / precision.sum(axis=0), 1.0)
-        steps = shrunk(sums / known[:, None] / scale, 1 / known**2) * scale
-        moved = references + whitening.color(steps) / zooms[:, None]
+        means = shrunk(sums / known[:, None] / scale, 1 / known**2) * scale
+        moved = references + whitening.color(means) / zooms[:, None]
         return Clusters(
             references.astype(np.float64),
             counts,
@@ -335,7 +338,7 @@ class Fit:
             np.clip(moved, -GRID_HALF, GRID_HALF),
             known,
             guess.second,
-            whitening.covariance(scale),
+            whitening.covariance(scale) / widest**2,
         )
 
     def _rearranged(self, clusters: Clusters, points: Floats) -> Floats:

@@ -231,9 +231,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         settings = Settings(
             self.noise, self.scale, k_range, self.missing, self.outside, self._learns_bounds, weights
         )
-        self.release_ = Release.from_document(
-            release_content(released, self._figures(), domain, settings, guarantee, caps, entry)
-        )
+        self._content = release_content(released, self._figures(), domain, settings, guarantee, caps, entry)
 
     def _guarantee(self, mu: float, *, enforced: bool, seeded: bool) -> Guarantee:
         promised = self.max_rows_per_person > 1 and not enforced
@@ -293,6 +291,12 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         about = leaves.expected() @ box.directions + leaves.offsets
         means = domain.to_raw(np.clip(about / metric + box.center, -(2.0**19), 2.0**19))
         self.summary_ = PrivateSummary(marked(leaves.counts, bits), marked(means, bits), released.elbow)
+
+    @property
+    def release_(self) -> Release:
+        """All that is published, as one document, checked as a reader would."""
+        check_is_fitted(self, "_content")
+        return Release.from_document(self._content)
 
     def predict(self, X: ArrayLike) -> Integers:
         """Return the nearest released centroid of each row: for the holder, not covered by the guarantee."""
@@ -405,7 +409,7 @@ def _gridded(domain: Domain, table: Floats | Spool) -> NDArray[np.int32] | Spool
     """Return the rows that the public policy keeps, on the grid; large tables stay out of memory."""
     if isinstance(table, np.ndarray):
         grid, kept = domain.to_grid(table)
-        return grid[kept]
+        return grid if kept.all() else grid[kept]
     rows = Spool(table.shape[1], np.int32)
     for start in range(0, len(table), _BLOCK):
         grid, kept = domain.to_grid(table[start : start + _BLOCK])

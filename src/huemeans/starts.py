@@ -24,6 +24,7 @@ _POINTS_A_CLUSTER: Final = 80
 _CANDIDATES: Final = 3  # clusters that are tried for a split
 _CLEARLY: Final = 3.0  # times as much as is lost must be gained, for what is known of the rows is noisy
 _STEP: Final = 1e-3  # of the spread: how far from a centroid its new neighbor starts
+_ROUGHLY: Final = 1e-3  # of the variance: what centroids still move when others are tried
 
 
 def best_centers(points: Floats, k: int, rng: np.random.Generator) -> Floats:
@@ -31,8 +32,10 @@ def best_centers(points: Floats, k: int, rng: np.random.Generator) -> Floats:
     few = points[: max(_LEAST_POINTS, _POINTS_A_CLUSTER * k)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different points than clusters
-        start = KMeans(k, n_init=_RESTARTS, random_state=int(rng.integers(2**31))).fit(few)
-        found = _lloyd(points, _breathing(few, start, rng).cluster_centers_)
+        seed = int(rng.integers(2**31))
+        start = KMeans(k, n_init=_RESTARTS, tol=_ROUGHLY, random_state=seed).fit(few)
+        centers = _breathing(few, start, rng).cluster_centers_
+        found = KMeans(k, init=centers, n_init=1).fit(points)
     return np.asarray(found.cluster_centers_)
 
 
@@ -49,16 +52,27 @@ def with_useless_moved(points: Floats, weights: Floats, centers: Floats, rng: np
         use = np.bincount(labels, weights=weights * (second - nearest), minlength=len(centers))
         losses = np.bincount(labels, weights=weights * nearest, minlength=len(centers))
         useless = int(use.argmin())
-        found = [
-            _split(points[labels == worst], weights[labels == worst], float(losses[worst]), int(worst), rng)
-            for worst in np.argsort(-losses)[:_CANDIDATES]
-            if worst != useless and losses[worst] > 0 and (labels == worst).sum() > 1
-        ]
-        gain, worst, parts = max(found, key=itemgetter(0), default=(0.0, 0, centers[:2]))
-        if gain <= _CLEARLY * use[useless]:
+        least = _CLEARLY * use[useless]
+        found = [(least, 0, centers[:2])]
+        for worst in np.argsort(-losses)[:_CANDIDATES]:
+            here = labels == worst
+            if worst == useless or losses[worst] <= least or here.sum() <= 1:
+                continue
+            if _most_gained(points[here], weights[here], centers[worst]) > least:
+                found.append(_split(points[here], weights[here], float(losses[worst]), int(worst), rng))
+        gain, worst, parts = max(found, key=itemgetter(0))
+        if gain <= least:
             break
         centers[[worst, useless]] = parts
     return centers
+
+
+def _most_gained(points: Floats, weights: Floats, center: Floats) -> float:
+    """Return a bound on what splitting a cluster gains: its two means differ along one direction only."""
+    total = float(weights.sum())
+    mean = weights @ points / total
+    within = ((points - mean) * weights[:, None]).T @ (points - mean)
+    return float(np.linalg.eigvalsh(within)[-1] + total * ((mean - center) ** 2).sum())
 
 
 def _split(
@@ -115,4 +129,4 @@ def _without_useless(points: Floats, centers: Floats, breath: int) -> Floats:
 
 
 def _lloyd(points: Floats, centers: Floats) -> KMeans:
-    return KMeans(len(centers), init=centers, n_init=1).fit(points)
+    return KMeans(len(centers), init=centers, n_init=1, tol=_ROUGHLY).fit(points)
