@@ -19,7 +19,12 @@ from sklearn import datasets
 from sklearn.cluster import KMeans
 
 from huemeans import PrivateKMeans, whitened_limit
-from huemeans.baselines.dp_lloyd import dp_lloyd
+from huemeans.baselines.balcan2017 import Balcan2017
+from huemeans.baselines.common import Baseline
+from huemeans.baselines.dp_lloyd import DPLloyd
+from huemeans.baselines.fast_lloyd import FastLloyd
+from huemeans.baselines.lu2020 import Lu2020
+from huemeans.baselines.xia2020 import Xia2020
 from huemeans.sources import open_table
 
 Method = Callable[[np.ndarray, int, float, float, np.ndarray, int], np.ndarray]
@@ -47,11 +52,14 @@ def white(x: np.ndarray, k: int, epsilon: float, delta: float, bounds: np.ndarra
     return PrivateKMeans(k, noise="white", **options).fit(x).cluster_centers_
 
 
-def plain_lloyd(
-    x: np.ndarray, k: int, epsilon: float, delta: float, bounds: np.ndarray, seed: int
-) -> np.ndarray:
-    """Run plain DP-Lloyd."""
-    return dp_lloyd(x, k, bounds, epsilon, delta, np.random.default_rng(seed))
+def baseline(method: type[Baseline]) -> Method:
+    """Run another paper's method, as built for comparison."""
+
+    def run(x: np.ndarray, k: int, epsilon: float, delta: float, bounds: np.ndarray, seed: int) -> np.ndarray:
+        options = {"epsilon": epsilon, "delta": delta, "bounds": bounds, "random_state": seed}
+        return method(k, **options).fit(x).cluster_centers_
+
+    return run
 
 
 def oracle(x: np.ndarray, k: int, epsilon: float, delta: float, bounds: np.ndarray, seed: int) -> np.ndarray:
@@ -86,7 +94,11 @@ METHODS: dict[str, Method] = {
     "huemeans": huemeans,
     "learned bounds": learned_bounds,
     "white": white,
-    "dp-lloyd": plain_lloyd,
+    "fast-lloyd": baseline(FastLloyd),
+    "dp-lloyd": baseline(DPLloyd),
+    "balcan2017": baseline(Balcan2017),
+    "lu2020": baseline(Lu2020),
+    "xia2020": baseline(Xia2020),
     "diffprivlib": diffprivlib,
     "oracle": oracle,
 }

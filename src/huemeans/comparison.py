@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from huemeans.baselines.dp_lloyd import dp_lloyd
+from huemeans.baselines.balcan2017 import Balcan2017
+from huemeans.baselines.common import Baseline
+from huemeans.baselines.dp_lloyd import DPLloyd
+from huemeans.baselines.fast_lloyd import FastLloyd
+from huemeans.baselines.lu2020 import Lu2020
+from huemeans.baselines.white import WhiteGaussian
+from huemeans.baselines.xia2020 import Xia2020
 from huemeans.errors import InvalidArgument
 from huemeans.private import PrivateKMeans
 from huemeans.tailored import TailoredKMeans
@@ -74,15 +80,20 @@ def _tailored(noise: Noise, case: Case, epsilon: float, seed: int) -> Floats:
     return np.asarray(model.fit(case.rows).cluster_centers_)
 
 
-def _lloyd(case: Case, epsilon: float, seed: int) -> Floats:
-    rng = np.random.default_rng(seed)
-    return dp_lloyd(case.rows, case.n_clusters, case.bounds, epsilon, case.delta, rng)
+def _baseline(method: type[Baseline], case: Case, epsilon: float, seed: int) -> Floats:
+    options: dict[str, Any] = {"delta": case.delta, "bounds": case.bounds, "random_state": seed}
+    return np.asarray(method(case.n_clusters, epsilon=epsilon, **options).fit(case.rows).cluster_centers_)
 
 
 METHODS: Final[dict[str, Method]] = {
     "PrivateKMeans": partial(_private, "colored"),
     "PrivateKMeans, white": partial(_private, "white"),
-    "plain DP-Lloyd": _lloyd,
+    "radius-bounded Lloyd (2024)": partial(_baseline, FastLloyd),
+    "DP-Lloyd (2016)": partial(_baseline, DPLloyd),
+    "Balcan et al. (2017)": partial(_baseline, Balcan2017),
+    "Lu and Shen (2020)": partial(_baseline, Lu2020),
+    "Xia et al. (2020), local": partial(_baseline, Xia2020),
+    "white, Theorem 2 (not DP)": partial(_baseline, WhiteGaussian),
     "tailored, colored (not DP)": partial(_tailored, "colored"),
     "tailored, white (not DP)": partial(_tailored, "white"),
 }
