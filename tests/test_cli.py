@@ -147,7 +147,7 @@ def test_plan_doctor_and_compare_answer(shop, capsys):
     assert code == 0
     assert out.startswith("NOT PRIVATE")
     assert err.startswith("NOT PRIVATE")
-    assert len(out.splitlines()) == 7
+    assert len(out.splitlines()) == 12
     code, out, _ = called(capsys, "compare", "shop.csv", *options, "--json")
     ratios = {(row["method"], row["epsilon"]): row["ratio"] for row in json.loads(out)["losses"]}
     assert ratios["PrivateKMeans", 2.0] < 1.1

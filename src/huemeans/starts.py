@@ -19,8 +19,8 @@ Floats = NDArray[np.float64]
 
 _RESTARTS: Final = 10
 _BREATH: Final = 5  # centroids that are added and taken away at a time, at first
-_LEAST_POINTS: Final = 8000
-_POINTS_A_CLUSTER: Final = 80
+_LEAST_POINTS: Final = 4000
+_POINTS_A_CLUSTER: Final = 200
 _CANDIDATES: Final = 3  # clusters that are tried for a split
 _CLEARLY: Final = 3.0  # times as much as is lost must be gained, for what is known of the rows is noisy
 _STEP: Final = 1e-3  # of the spread: how far from a centroid its new neighbor starts

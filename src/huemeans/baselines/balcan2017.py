@@ -46,6 +46,7 @@ _CUBES: Final = 2
 _DEPTH: Final = 8
 _SWAPS: Final = 4  # times K
 _MOST: Final = 600  # candidates: those with the largest noisy counts
+_CHUNK: Final = 4096
 _SURE: Final = 1e-2  # chance that noise alone splits a cell without rows, over a whole split
 
 
@@ -147,30 +148,32 @@ def local_search(  # noqa: PLR0917  # what the search is told
 ) -> Floats:
     """Return k of the candidates, (k, p), by swaps that the exponential mechanism chooses."""
     sensitivity = (2 * radius) ** 2  # all lie in one ball
-    squares = np.clip(pairwise_distances(points, found, metric="sqeuclidean"), 0.0, sensitivity)
-    steps = _SWAPS * k
-    each = epsilon / (steps + 1)
+    each = epsilon / (_SWAPS * k + 1)
     chosen = rng.integers(len(found), size=k)
-    seen, losses = [chosen.copy()], [_loss(squares, chosen)]
-    for _ in range(steps):
-        table = np.stack([_with_one_more(squares, np.delete(chosen, out)) for out in range(k)])
-        chances = choice_probabilities(table.ravel(), each, sensitivity)
+    seen, losses = [], []
+    for _ in range(_SWAPS * k):
+        swaps = swap_losses(points, found, chosen)
+        seen.append(chosen)
+        losses.append(float(swaps[0, chosen[0]]))  # swapped for itself
+        chances = choice_probabilities(swaps.ravel(), each, sensitivity)
         out, into = divmod(int(rng.choice(len(chances), p=chances)), len(found))
         chosen = np.append(np.delete(chosen, out), into)
-        seen.append(chosen.copy())
-        losses.append(_loss(squares, chosen))
+    seen.append(chosen)
+    losses.append(float(swap_losses(points, found, chosen)[0, chosen[0]]))
     chances = choice_probabilities(np.array(losses), each, sensitivity)
-    return found[seen[int(rng.choice(len(chances), p=chances))]]
+    return np.asarray(found[seen[int(rng.choice(len(chances), p=chances))]])
 
 
-def _with_one_more(squares: Floats, others: Any) -> Floats:
-    """Return the loss of these candidates and each one more, (m,)."""
-    served = squares[:, others].min(axis=1, initial=np.inf)
-    return np.asarray(np.minimum(squares, served[:, None]).sum(axis=0))
-
-
-def _loss(squares: Floats, chosen: Any) -> float:
-    return float(squares[:, chosen].min(axis=1).sum())
+def swap_losses(points: Floats, found: Floats, chosen: Any) -> Floats:
+    """Return the loss (k, m) of the chosen candidates when one of them is swapped for each other one."""
+    total = np.zeros((len(chosen), len(found)))
+    for start in range(0, len(points), _CHUNK):
+        squares = pairwise_distances(points[start : start + _CHUNK], found, metric="sqeuclidean")
+        served = squares[:, chosen]
+        for out in range(len(chosen)):
+            others = np.delete(served, out, axis=1).min(axis=1, initial=np.inf)
+            total[out] += np.minimum(squares, others[:, None]).sum(axis=0)
+    return total
 
 
 def noisy_means(table: Table, labels: Any, k: int, epsilon: float) -> Floats:

@@ -15,6 +15,7 @@ from huemeans.cli.budget import budget
 from huemeans.cli.compare import compare
 from huemeans.cli.demo import demo
 from huemeans.cli.fit import fit
+from huemeans.cli.paper import paper
 from huemeans.cli.shows import doctor, plan, report, verify
 from huemeans.errors import BudgetExceeded, HuemeansError, LedgerError
 
@@ -33,7 +34,7 @@ def huemeans() -> None:
     """
 
 
-for command in (demo, fit, plan, report, verify, compare, budget, doctor):
+for command in (demo, fit, plan, report, verify, compare, paper, budget, doctor):
     huemeans.add_command(command)
 
 
