@@ -15,10 +15,12 @@ demo: .venv/.package  ## install, release the clusters of a made-up shop, say wh
 	$(BIN)/huemeans demo
 
 test: .venv/.dev lint  ## lint, check types, run every test but the slow ones
-	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow" -n 2 tests src
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "not slow and not engines" -n 2 tests src
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "engines" tests
 
 test-all: .venv/.dev lint  ## the same with the slow statistical tests
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 tests src
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "not engines" -n 2 tests src
+	$(ONE_THREAD) $(BIN)/python -m pytest -m "engines" tests
 
 lint: .venv/.dev  ## ruff and mypy
 	$(BIN)/ruff format --check

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from huemeans import InvalidArgument
 from huemeans import fold as folding
 from huemeans.box import Box
+from huemeans.chunks import added_up
 from huemeans.domain import GRID_HALF
 from huemeans.fold import (
     MOMENT_RADIUS,
@@ -182,6 +184,23 @@ def test_empty_batches_and_rows_outside_every_cell_add_nothing():
     leaves = states()["leaves"]
     cells = np.flatnonzero(fold(grid(500), leaves)[:, 0])
     assert 0 < fold(grid(500), leaves)[cells, 0].sum() < 500
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "count"])
+def test_rows_of_another_width_are_refused_without_their_number(kind):
+    """Compiled loops trust the sizes that they are given, so each state checks them."""
+    for width in (D - 1, D + 1):
+        with pytest.raises(
+            InvalidArgument, match=rf"^rows=<table of {width} columns> "
+        ):
+            fold(np.zeros((777, width), dtype=np.int32), states()[kind])
+
+
+def test_slices_are_handed_out_once():
+    """Many threads, small slices: every row is counted exactly once."""
+    with threadpool_limits(8, user_api="blas"):
+        found = added_up(lambda part, total: total.__iadd__(part.stop - part.start), 100_003, 7, (1,))
+    assert found.tolist() == [100_003]
 
 
 def test_counts_of_the_deepest_cells_hold_those_of_every_level():

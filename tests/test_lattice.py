@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from huemeans import Domain, InvalidArgument
-from huemeans.lattice import MOST_OFFSET, MOST_ROWS, RADIUS, ZOOM, Whitening
+from huemeans.lattice import MOST_OFFSET, MOST_ROWS, RADIUS, ZOOM, Whitening, blas_is_exact
 
 
 def random_whitening(rng, d):
@@ -77,6 +77,11 @@ def test_a_whitening_that_would_not_be_exact_is_refused():
         Whitening(np.array([[2**44]]), 0)  # 2^44 * 2^20 wraps to zero in int64
     with pytest.raises(InvalidArgument, match=r"^radius=0 "):
         Whitening.from_shape(np.eye(2), np.ones(2), radius=0)
+
+
+def test_the_blas_in_use_is_exact():
+    """The check that runs at import passes here."""
+    assert blas_is_exact()
 
 
 @pytest.mark.parametrize("radius", [1e-30, 1.0, 1e12, 1e30, 1e100])

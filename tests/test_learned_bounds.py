@@ -11,11 +11,12 @@ from huemeans.entropy import open_source
 from huemeans.lattice import RADIUS
 from huemeans.learned_bounds import (
     CELLS,
-    cell_counts,
+    Magnitudes,
+    Places,
+    counted,
     draws,
     learn_bounds,
     magnitude_bounds,
-    magnitude_counts,
     narrowed,
     occupied,
 )
@@ -68,8 +69,8 @@ def test_no_content_raises_and_every_interval_has_width(rows):
 def test_a_row_adds_one_to_one_bin_of_each_feature():
     """In units of RADIUS; missing values to none, infinities to the outermost."""
     rows = np.array([[0.0, -3.0, 1e300], [np.nan, np.inf, 1e-300]])
-    cells = cell_counts(rows, np.arange(3), np.full(3, -1.0), np.full(3, 1.0))
-    for counts in (magnitude_counts(rows), cells):
+    cells = counted(rows, Places(np.arange(3), np.full(3, -1.0), np.full(3, 1.0), 3))
+    for counts in (counted(rows, Magnitudes(3)), cells):
         assert (counts.sum(axis=1) / RADIUS).tolist() == [1, 2, 2]
         assert set(np.unique(counts)) <= {0, RADIUS, 2 * RADIUS}
 
@@ -103,7 +104,7 @@ def test_empty_histograms_give_the_unit_interval():
 def test_only_features_far_from_zero_are_far():
     """1000 to 1001 and -5 to -4 are, 0 to 1, -3 to 9 and 10 to 900 are not."""
     rows = np.linspace([1000, -5, 0, -3, 10], [1001, -4, 1, 9, 900], 4000)
-    low, high, far = magnitude_bounds(magnitude_counts(rows) / RADIUS, 1.0)
+    low, high, far = magnitude_bounds(counted(rows, Magnitudes(rows.shape[1])) / RADIUS, 1.0)
     assert far.tolist() == [True, True, False, False, False]
     assert (low <= rows.min(axis=0)).all()
     assert (high >= rows.max(axis=0)).all()

@@ -149,10 +149,14 @@ def test_a_row_that_no_grid_makes_adds_to_the_count_only():
     """The bound does not rest on the module that made the row."""
     whitening = Whitening.from_shape(np.eye(2), [1, 1], 100.0)
     regions = Regions(np.zeros((1, 2), dtype=np.int64), [whitening], np.zeros(1, dtype=np.int64))
-    for row in ([2**21, 0], [-(2**31), 2**31 - 1]):
-        total = totals(regions, np.array([row], dtype=np.int32), np.zeros(1, dtype=np.int64))
-        assert total[0, 0] == 1
-        assert not total[0, 1:].any()
+    wide = Regions(
+        np.zeros((1, 2), dtype=np.int64), [Whitening.from_shape(np.eye(2), [1, 1], 2.0**22)], np.zeros(1, int)
+    )
+    for row in ([2**21, 0], [-(2**31), 2**31 - 1], [2**20 + 1, 0]):
+        for here in (regions, wide):
+            total = totals(here, np.array([row], dtype=np.int32), np.zeros(1, dtype=np.int64))
+            assert total[0, 0] == 1
+            assert not total[0, 1:].any()
 
 
 def test_lengths_that_would_overflow_float64_are_measured_in_integers():
@@ -174,3 +178,11 @@ def test_regions_that_would_not_be_exact_are_refused():
         Regions(np.array([[2**19 + 1]]), [whitening], one)
     with pytest.raises(InvalidArgument, match=r"^zooms=<array> is not valid: expected factors of 1 to 1024"):
         Regions(np.array([[0]]), [whitening], one, np.array([ZOOM - 1]))
+    with pytest.raises(InvalidArgument, match=r"^zooms=<array of shape \(1,\)>"):
+        Regions(np.array([[0], [1]]), [whitening], np.zeros(2, dtype=np.int64), np.array([ZOOM]))
+    with pytest.raises(InvalidArgument, match=r"^groups=<array>"):
+        Regions(np.array([[0], [1]]), [whitening], one)
+    with pytest.raises(InvalidArgument, match=r"^rows=<table of 2 columns> .* expected 1 columns"):
+        totals(Regions(np.array([[0]]), [whitening], one), np.zeros((9, 2), dtype=np.int32), np.zeros(9, int))
+    with pytest.raises(InvalidArgument, match=r"^cells=<another length>"):
+        totals(Regions(np.array([[0]]), [whitening], one), np.zeros((9, 1), dtype=np.int32), np.zeros(8, int))

@@ -4,17 +4,18 @@ All cells of a level are congruent.  A cell's key has one bit a level: which hal
 moved into it, so every row lies in exactly one cell of each level; which one is a fact about integers.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from huemeans import kernels
+from huemeans import checks, kernels
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+_Places = tuple[Floats, Floats, Floats, Integers, Integers]
 
 MOST_DEPTH: Final = 20
 """Levels of a box: tables by key stay small."""
@@ -41,6 +42,7 @@ class Box:
     """(d,): the metric length of a grid step."""
 
     depth: int
+    _levels: dict[int, _Places] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def axes(self) -> NDArray[np.intp]:
@@ -60,11 +62,12 @@ class Box:
 
     def keys(self, rows: NDArray[np.int32], level: int) -> Integers:
         """Return the key of each grid row (n, d) at a level: exact integers all the way."""
+        checks.width("rows", rows, len(self.metric))
         keys = np.empty(len(rows), dtype=np.int64)
         kernels.cell_keys(np.ascontiguousarray(rows), *self._places(level), keys)
         return keys
 
-    def _places(self, level: int) -> tuple[Floats, Floats, Floats, Integers, Integers]:
+    def _places(self, level: int) -> _Places:
         """Return what the kernel reads: sides that are halved, and the bits that each place has in a key."""
         if level not in self._levels:
             halvings = np.bincount(self.axes[:level], minlength=len(self.half_widths))
@@ -85,10 +88,6 @@ class Box:
         for at, bit in enumerate(bits):
             spread |= ((places >> (len(bits) - 1 - at)) & 1) << bit
         return spread
-
-    @cached_property
-    def _levels(self) -> dict[int, tuple[Floats, Floats, Floats, Integers, Integers]]:
-        return {}
 
     def cells(self, keys: Integers, level: int) -> tuple[Floats, Floats]:
         """Return the middles (m, p) and the half-widths (p,) of cells of a level, in box coordinates."""

@@ -165,6 +165,13 @@ def shaped(name: str, array: NDArray[Any], shape: tuple[int | str, ...]) -> None
         refuse(name, f"<array of shape {array.shape}>", f"shape {wanted}", "Reshape it")
 
 
+def width(name: str, rows: NDArray[Any], features: int) -> None:
+    """Raise unless ``rows`` are (n, features); the message does not say how many there are."""
+    if rows.ndim != 2 or rows.shape[1] != features:  # noqa: PLR2004
+        found = f"{rows.shape[1]} columns" if rows.ndim == 2 else f"{rows.ndim} dimensions"  # noqa: PLR2004
+        refuse(name, f"<table of {found}>", f"{features} columns", "Pass one column per feature")
+
+
 def covariance_like(name: str, matrix: NDArray[np.float64], size: int | None = None) -> NDArray[np.float64]:
     """Return a square, finite matrix symmetrized, or raise; no entry is quoted, for it may be private.
 

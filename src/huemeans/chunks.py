@@ -6,6 +6,7 @@ Chunks fit into a core's cache.
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import Lock
 from typing import Final, TypeVar
 
 import numpy as np
@@ -42,15 +43,19 @@ def added_up(
 
     Each thread has a total of its own, and takes the next slice when it is done with one.
     """
-    starts = iter(range(0, n_rows, size))
+    workers = min(threads(), -(-n_rows // size))
+    starts, one_at_a_time = iter(range(0, n_rows, size)), Lock()
+
+    def following() -> int | None:
+        with one_at_a_time:  # no slice is handed out twice, on any Python
+            return next(starts, None)
 
     def run(_: int) -> Integers:
         total = np.zeros(shape, dtype=np.int64)
-        for start in starts:
+        while (start := following()) is not None:
             add(slice(start, min(start + size, n_rows)), total)
         return total
 
-    workers = min(threads(), -(-n_rows // size))
     if workers <= 1:
         return run(0)
     with ThreadPoolExecutor(workers) as pool:

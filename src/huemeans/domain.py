@@ -138,13 +138,13 @@ class Domain:
         drop = self.missing is None, self.outside == "drop"
 
         def place(part: slice) -> None:
-            given = table[part].astype(np.float64, order="C")
+            with np.errstate(all="ignore"):  # of this thread
+                given = table[part].astype(np.float64, order="C")
             kernels.place_on_grid(
                 given, bounds, self.middle, self.step, fill, drop, float(GRID_HALF), grid[part], kept[part]
             )
 
-        with np.errstate(all="ignore"):
-            over_chunks(place, len(table), chunk_rows(self.n_features))
+        over_chunks(place, len(table), chunk_rows(self.n_features))
         return grid, kept
 
     def to_raw(self, grid: ArrayLike) -> NDArray[np.float64]:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from huemeans import checks, kernels
 from huemeans.box import Box
 from huemeans.chunks import added_up, chunk_rows, over_chunks
+from huemeans.distributed import Gridded
 from huemeans.lattice import MOST_OFFSET, RADIUS, Whitening
 from huemeans.regions import Regions
 from huemeans.spool import Spool
@@ -54,8 +55,14 @@ class State(Protocol):
         ...
 
 
-def fold(grid: Rows | Spool, state: State) -> Integers:
-    """Return the exact totals of a batch of grid rows, of ``state.shape``."""
+def fold(grid: Rows | Spool | Gridded, state: State) -> Integers:
+    """Return the exact totals of a batch of grid rows, of ``state.shape``.
+
+    What a state derives from its public facts is derived here, once, and not by each thread or machine.
+    """
+    state.add(np.empty((0, grid.shape[1]), dtype=np.int32), np.zeros(state.shape, dtype=np.int64))
+    if isinstance(grid, Gridded):
+        return grid.total(state)
 
     def add(part: slice, total: Integers) -> None:
         state.add(np.ascontiguousarray(grid[part], dtype=np.int32), total)
@@ -116,6 +123,10 @@ class MomentSums:
         """The positions i <= j."""
         return np.triu_indices(len(self.reference))
 
+    @cached_property
+    def _scales(self) -> Floats:
+        return scales_of(self.whitening)
+
     @property
     def shape(self) -> tuple[int, int]:
         """One cell."""
@@ -123,15 +134,10 @@ class MomentSums:
 
     def add(self, rows: Rows, total: Integers) -> None:
         """Scale, clip, coarsen towards zero, multiply and add: below 2^53 for 2^27 rows."""
-        sums = np.zeros((rows.shape[1], rows.shape[1]))
-        kernels.add_products(
-            rows,
-            self.reference.astype(np.float64),
-            scales_of(self.whitening),
-            float(RADIUS),
-            MOMENT_RADIUS / RADIUS,
-            sums,
-        )
+        d = len(self.reference)
+        checks.width("rows", rows, d)
+        sums, reference = np.zeros((d, d)), self.reference.astype(np.float64)
+        kernels.add_products(rows, reference, self._scales, float(RADIUS), MOMENT_RADIUS / RADIUS, sums)
         total += sums[self.pairs].astype(np.int64)
 
     def released(self, total: Integers) -> Integers:
@@ -244,6 +250,7 @@ class Assignment:
 
     def labels(self, rows: Rows) -> Integers:
         """Return the nearest centroid of each grid row of a chunk; of several, the first."""
+        checks.width("rows", rows, self._slopes.shape[1])
         found = np.empty(len(rows), dtype=np.int64)
         kernels.nearest(rows, self._slopes, self._levels, found)
         return found
@@ -272,14 +279,24 @@ class _Measured:
         if not (np.abs(self.references) <= MOST_OFFSET // 2).all():
             checks.refuse("references", "<array>", "grid values", "Clip them to the grid")
 
-    def squares(self, rows: Rows, cap: float) -> Floats:
-        """Return squared distances of a chunk of rows; RADIUS^2 stands for ``cap`` and for what is beyond."""
+    @property
+    def _cap(self) -> float:
+        """The squared length, in metric units, that RADIUS^2 stands for."""
+        raise NotImplementedError
+
+    @cached_property
+    def _scales(self) -> Floats:
+        return scales_of(ruler(self.metric, self._cap))
+
+    def squares(self, rows: Rows) -> Floats:
+        """Return squared distances of a chunk of rows; RADIUS^2 stands for the cap and for what is beyond."""
+        checks.width("rows", rows, self.references.shape[1])
         labels = (
             np.zeros(len(rows), dtype=np.int64) if self.assignment is None else self.assignment.labels(rows)
         )
         found = np.empty(len(rows))
-        scales = scales_of(ruler(self.metric, cap))
-        kernels.squares(rows, labels, self.references.astype(np.float64), scales, float(RADIUS**2), found)
+        references = self.references.astype(np.float64)
+        kernels.squares(rows, labels, references, self._scales, float(RADIUS**2), found)
         return found
 
 
@@ -291,6 +308,10 @@ class Distances(_Measured):
     """(bins,): growing squared lengths, in metric units; no row lies beyond the last."""
 
     @property
+    def _cap(self) -> float:
+        return float(self.edges[-1])
+
+    @property
     def shape(self) -> tuple[int, int]:
         """One count a bin."""
         return len(self.edges), 1
@@ -298,7 +319,7 @@ class Distances(_Measured):
     def add(self, rows: Rows, total: Integers) -> None:
         """Measure each row in integers and count it in its bin."""
         borders = np.rint(self.edges / self.edges[-1] * RADIUS**2)
-        bins = np.searchsorted(borders, self.squares(rows, float(self.edges[-1])))
+        bins = np.searchsorted(borders, self.squares(rows))
         kernels.add_counts(bins, total[:, 0])
 
     def released(self, total: Integers) -> Integers:
@@ -344,13 +365,17 @@ class Loss(_Measured):
     cap: float
 
     @property
+    def _cap(self) -> float:
+        return self.cap
+
+    @property
     def shape(self) -> tuple[int, int]:
         """One number."""
         return 1, 1
 
     def add(self, rows: Rows, total: Integers) -> None:
         """Measure each row in integers."""
-        total += np.trunc(self.squares(rows, self.cap) / RADIUS).astype(np.int64).sum()
+        total += np.trunc(self.squares(rows) / RADIUS).astype(np.int64).sum()
 
     def released(self, total: Integers) -> Integers:
         """Return one sum."""

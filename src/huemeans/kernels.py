@@ -10,6 +10,8 @@ the same feature of several rows.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from typing import Any, Final, TypeVar, cast
 
 import numpy as np
@@ -140,7 +142,8 @@ def cell_keys(
             for which in range(2):
                 side = second if which else first
                 for lane in range(LANES):
-                    place = min(max(along[which, lane] + shifts[side], 0.0), 2.0**PLACE_BITS - 1)
+                    place = along[which, lane] + shifts[side]
+                    place = min(place, 2.0**PLACE_BITS - 1) if place > 0.0 else 0.0
                     found[lane] |= bits[starts[side] + int(place * shrink[side])]
         keys[start : start + size] = found[:size]
 
@@ -236,11 +239,12 @@ def add_offsets(
             continue
         group = groups[cell]
         total[cell, 0] += 1
-        estimate = 0.0
+        estimate, farthest = 0.0, 0.0
         for j in range(d):
             offset = float(rows[i, j]) - references[cell, j]
             estimate += weights[group, j] * offset * offset
-        inside = estimate <= sure[cell]
+            farthest = max(farthest, abs(offset))
+        inside = estimate <= sure[cell] and farthest <= FARTHEST
         if not inside:
             if not _whitened(rows, i, references, cell, maps, group, z):
                 continue
@@ -379,7 +383,7 @@ def add_places(table: Floats, features: Integers, low: Floats, width: Floats, co
             value = table[i, features[at]]
             if not np.isnan(value):
                 place = np.floor((value - low[at]) / width[at])
-                counts[at, np.int64(min(max(place, 0.0), last))] += 1
+                counts[at, np.int64(min(place, last)) if place > 0.0 else 0] += 1
 
 
 @compiled(any_order=False)
@@ -387,3 +391,29 @@ def add_counts(cells: Integers, counts: Integers) -> None:
     """Count each cell's rows."""
     for cell in cells:
         counts[cell] += 1
+
+
+@cache
+def ready() -> None:
+    """Compile all of it, or load what was kept: before a budget is entered, for this may fail.
+
+    Where what was compiled cannot be kept, for want of room or of rights, it is used all the same.
+    """
+    rows, table = np.empty((0, 1), dtype=np.int32), np.empty((0, 1))
+    cells, one = np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    square, line, total = np.ones((1, 1)), np.ones(1), np.zeros((1, 4), dtype=np.int64)
+    drop, kept = (False, False), np.empty(0, dtype=bool)
+    calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+        (nearest, (rows, square, line, cells)),
+        (cell_keys, (rows, square, line, line, one, one, cells)),
+        (add_offsets, (rows, cells, square, one, square, np.ones((1, 1, 1)), line, line, 1.0, total)),
+        (squares, (rows, cells, square, line, 1.0, np.empty(0))),
+        (add_products, (rows, line, line, 1.0, 1.0, square)),
+        (place_on_grid, (table, np.ones((2, 1)), line, line, line, drop, 1.0, rows, kept)),
+        (add_magnitudes, (table, 0, 1, total)),
+        (add_places, (table, one, line, line, total)),
+        (add_counts, (cells, one)),
+    ]
+    for kernel, arguments in calls:
+        with suppress(OSError):
+            kernel(*arguments)

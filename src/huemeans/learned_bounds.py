@@ -11,6 +11,7 @@ What is zoomed into follows from noisy counts alone, and whatever they say, the 
 positive width.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
@@ -18,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from huemeans import kernels
+from huemeans import checks, kernels
 from huemeans.chunks import added_up, chunk_rows
+from huemeans.distributed import Distributed
 from huemeans.lattice import RADIUS
 from huemeans.mechanism import Mechanism
 from huemeans.spool import Spool
@@ -55,15 +57,17 @@ def draws(n_features: int) -> int:
     return n_features * (2 * _POWERS + 1 + ZOOMS * CELLS)
 
 
-def learn_bounds(rows: Floats | Spool, mechanism: Mechanism, mu_squared: Fraction) -> tuple[Floats, Floats]:
+def learn_bounds(
+    rows: Floats | Spool | Distributed, mechanism: Mechanism, mu_squared: Fraction
+) -> tuple[Floats, Floats]:
     """Return private lower and upper bounds, (d,) each, for raw rows (n, d)."""
     counts, noise = mechanism.histograms(
-        "bounds", magnitude_counts(rows), mu_squared * (1 - ZOOMS * _ZOOM_SHARE)
+        "bounds", counted(rows, Magnitudes(rows.shape[1])), mu_squared * (1 - ZOOMS * _ZOOM_SHARE)
     )
     low, high, far = magnitude_bounds(counts, noise)
     zoomed = np.flatnonzero(far | (len(far) <= FEW_FEATURES))
     for _ in range(ZOOMS if zoomed.size else 0):
-        total = cell_counts(rows, zoomed, low[zoomed], high[zoomed])
+        total = counted(rows, Places(zoomed, low[zoomed], high[zoomed], rows.shape[1]))
         counts, noise = mechanism.histograms("bounds", total, mu_squared * _ZOOM_SHARE)
         for feature, row in zip(zoomed, counts, strict=True):
             most = 1.0 if far[feature] else _HARMLESS
@@ -73,29 +77,55 @@ def learn_bounds(rows: Floats | Spool, mechanism: Mechanism, mu_squared: Fractio
     return low, high
 
 
-def magnitude_counts(rows: Floats | Spool) -> Integers:
-    """Count, per feature, rows by sign and power of two, in units of RADIUS; missing values are in no bin."""
+@dataclass(frozen=True)
+class Magnitudes:
+    """Counts, per feature, of values by sign and power of two; missing values are in no bin."""
+
+    width: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """A histogram for each feature."""
+        return self.width, 2 * _POWERS + 1
+
+    def add(self, rows: Floats, total: Integers) -> None:
+        """Count a block of rows."""
+        checks.width("rows", rows, self.width)
+        kernels.add_magnitudes(rows, LEAST_EXPONENT, _POWERS, total)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Counts, for some features, of values in equal cells between bounds, those beyond in the outermost."""
+
+    features: Integers
+    low: Floats
+    high: Floats
+    width: int
+    """Of the rows."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """A histogram for each of these features."""
+        return len(self.features), CELLS
+
+    def add(self, rows: Floats, total: Integers) -> None:
+        """Count a block of rows."""
+        checks.width("rows", rows, self.width)
+        kernels.add_places(rows, self.features, self.low, (self.high - self.low) / CELLS, total)
+
+
+def counted(rows: Floats | Spool | Distributed, job: Magnitudes | Places) -> Integers:
+    """Return the exact histograms of raw rows, in units of RADIUS."""
+    if isinstance(rows, Distributed):
+        return rows.total(job) * RADIUS
 
     def add(part: slice, total: Integers) -> None:
-        kernels.add_magnitudes(_block(rows, part), LEAST_EXPONENT, _POWERS, total)
+        with np.errstate(all="ignore"):
+            block = rows[part].astype(np.float64, order="C")
+        job.add(block, total)
 
-    shape = rows.shape[1], 2 * _POWERS + 1
-    return added_up(add, len(rows), chunk_rows(rows.shape[1]), shape) * RADIUS
-
-
-def cell_counts(rows: Floats | Spool, features: Integers, low: Floats, high: Floats) -> Integers:
-    """Count, for some features, rows in equal cells between the bounds, those beyond in the outermost."""
-    width = (high - low) / CELLS
-
-    def add(part: slice, total: Integers) -> None:
-        kernels.add_places(_block(rows, part), features, low, width, total)
-
-    shape = len(features), CELLS
-    return added_up(add, len(rows), chunk_rows(rows.shape[1]), shape) * RADIUS
-
-
-def _block(rows: Floats | Spool, part: slice) -> Floats:
-    return rows[part].astype(np.float64, order="C")
+    return added_up(add, len(rows), chunk_rows(rows.shape[1]), job.shape) * RADIUS
 
 
 def magnitude_bounds(counts: Floats, noise: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:

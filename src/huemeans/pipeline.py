@@ -17,6 +17,7 @@ from sklearn.metrics import pairwise_distances_argmin
 
 from huemeans.box import Box
 from huemeans.clip_shape import ClipShape
+from huemeans.distributed import Gridded
 from huemeans.domain import GRID_HALF
 from huemeans.fold import (
     MOMENT_RADIUS,
@@ -125,7 +126,7 @@ class Released:
 class Fit:
     """The private fit of one table."""
 
-    grid: NDArray[np.int32] | Spool
+    grid: NDArray[np.int32] | Spool | Gridded
     mechanism: Mechanism
     metric: Floats
     clip: Clip

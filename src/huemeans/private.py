@@ -12,15 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from huemeans import checks, learned_bounds
+from huemeans import checks, kernels, learned_bounds
 from huemeans.budget import Accountant
 from huemeans.clip_shape import colored_clip, white_clip
 from huemeans.description import Figures, Settings, release_content
+from huemeans.distributed import Distributed, Gridded
 from huemeans.domain import Domain
 from huemeans.entropy import open_source
 from huemeans.errors import HuemeansError
 from huemeans.fold import Assignment
 from huemeans.guarantee import Guarantee, Neighbors, PrivacyUnit
+from huemeans.inputs import source_of
 from huemeans.lattice import MOST_FEATURES
 from huemeans.ledger import Cost, Entry, Ledger
 from huemeans.mechanism import Mechanism
@@ -176,20 +178,23 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         self.ledger = ledger
         self.dataset = dataset
 
-    def fit(self, X: ArrayLike | LazyTable, y: object = None, *, person: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: object = None, *, person: ArrayLike | None = None) -> Self:
         """Fit to rows; ``person`` says whose each row is, and enforces ``max_rows_per_person``.
 
-        ``X`` is an array, a frame, a list of rows, or ``open_table(path)``, which is read after the budget
-        is entered and need not fit into memory.
+        ``X`` is an array, a frame, an Arrow table or dataset, a list of rows, the path of a Parquet, Arrow or
+        CSV file or of a folder of Parquet files, ``open_table(path)``, or a Dask or Spark table.  A file or
+        dataset is read after the budget is entered and need not fit into memory; a Dask or Spark table stays
+        where it is, and each pass runs as one job there.
 
         A person with more rows keeps those that come first in a fixed order of their content; a row without
         a person (None, NaN) is left out.  An error has no traceback into the fit, whose frames hold rows.
         """
         del y
+        kernels.ready()
         check_parameters(self)
         failure: Exception | None = None
         try:
-            self._fit(X if isinstance(X, LazyTable) else self._table(X, reset=True), person)
+            self._fit(source_of(X) or self._table(X, reset=True), person)
         except (MemoryError, OSError):  # its message has the number of rows
             failure = HuemeansError(_TOO_LARGE)
         except Exception as error:  # noqa: BLE001  # raised again below, out of reach of the frames
@@ -199,8 +204,8 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
             raise failure
         return self
 
-    def _fit(self, source: Floats | LazyTable, person: ArrayLike | None) -> None:
-        width = self._remember(source.names) if isinstance(source, LazyTable) else source.shape[1]
+    def _fit(self, source: Floats | LazyTable | Distributed, person: ArrayLike | None) -> None:
+        width = source.shape[1] if isinstance(source, np.ndarray) else self._remember(source)
         if width > MOST_FEATURES:
             checks.refuse(
                 "X", "<table>", f"at most {MOST_FEATURES} features", "Leave out what does not matter"
@@ -214,9 +219,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         check_person(source, person)
         guarantee = self._guarantee(whole, enforced=enforced, seeded=bits.seeded)
         entry = self._entered(Cost(Fraction(whole) ** 2, caps), guarantee)
-        table, people = source.load() if isinstance(source, LazyTable) else (source, person)
-        if people is not None:
-            table = limited_rows(table[:], people, self.max_rows_per_person)
+        table = self._rows_of(source, person)
         accountant = Accountant(Fraction(whole / self.max_rows_per_person) ** 2, caps)
         mechanism = Mechanism(accountant, bits, self.neighbors)
         domain, remaining = self._domain_for(table, mechanism) if public is None else (public, Fraction(1))
@@ -232,6 +235,15 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
             self.noise, self.scale, k_range, self.missing, self.outside, self._learns_bounds, weights
         )
         self._content = release_content(released, self._figures(), domain, settings, guarantee, caps, entry)
+
+    def _rows_of(
+        self, source: Floats | LazyTable | Distributed, person: ArrayLike | None
+    ) -> Floats | Spool | Distributed:
+        """Return the rows of which no person has too many."""
+        if isinstance(source, Distributed):
+            return source
+        table, people = source.load() if isinstance(source, LazyTable) else (source, person)
+        return table if people is None else limited_rows(table[:], people, self.max_rows_per_person)
 
     def _guarantee(self, mu: float, *, enforced: bool, seeded: bool) -> Guarantee:
         promised = self.max_rows_per_person > 1 and not enforced
@@ -365,11 +377,14 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         validate_data(self, X if hasattr(X, "columns") else table, reset=reset, skip_check_array=True)
         return table
 
-    def _remember(self, names: tuple[str, ...]) -> int:
+    def _remember(self, source: LazyTable | Distributed) -> int:
         """Remember the schema of a table that is not read yet; return its width."""
-        self.feature_names_in_ = np.array(names, dtype=object)
-        self.n_features_in_ = len(names)
-        return len(names)
+        if source.names is not None:
+            self.feature_names_in_ = np.array(source.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
+        self.n_features_in_ = int(source.shape[1])
+        return self.n_features_in_
 
     def _declared_width(self) -> int | None:
         """Return of how many features the bounds speak, if they say so."""
@@ -397,7 +412,9 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         metric_of(domain, self.scale)
         return domain
 
-    def _domain_for(self, table: Floats | Spool, mechanism: Mechanism) -> tuple[Domain, Fraction]:
+    def _domain_for(
+        self, table: Floats | Spool | Distributed, mechanism: Mechanism
+    ) -> tuple[Domain, Fraction]:
         """Return a domain with learned bounds, and what is left of mu^2 after learning them."""
         low, high = learned_bounds.learn_bounds(table, mechanism, mechanism.share(BOUNDS_SHARE))
         accountant = mechanism.accountant
@@ -405,8 +422,10 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         return domain, 1 - accountant.mu_squared / accountant.cap_squared
 
 
-def _gridded(domain: Domain, table: Floats | Spool) -> NDArray[np.int32] | Spool:
+def _gridded(domain: Domain, table: Floats | Spool | Distributed) -> NDArray[np.int32] | Spool | Gridded:
     """Return the rows that the public policy keeps, on the grid; large tables stay out of memory."""
+    if isinstance(table, Distributed):
+        return Gridded(table, domain)
     if isinstance(table, np.ndarray):
         grid, kept = domain.to_grid(table)
         return grid if kept.all() else grid[kept]

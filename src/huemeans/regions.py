@@ -54,6 +54,11 @@ class Regions:
         if not (np.abs(self.references) <= MOST_OFFSET // 2).all():
             wanted = f"grid values up to {MOST_OFFSET // 2}"
             checks.refuse("references", "<array>", wanted, "Clip them to the grid")
+        m = len(self.references)
+        if self.groups.shape != (m,) or not ((self.groups >= 0) & (self.groups < len(self.whitenings))).all():
+            checks.refuse("groups", "<array>", "a whitening for each reference", "Count them from 0")
+        if self.zooms is not None:
+            checks.shaped("zooms", self.zooms, (m,))
         if self.zooms is not None and not ((self.zooms >= ZOOM) & (self.zooms <= MOST_ZOOM)).all():
             checks.refuse(
                 "zooms", "<array>", f"factors of 1 to {MOST_ZOOM // ZOOM}", "Zoom the widest by one"
@@ -81,6 +86,9 @@ class Regions:
 
     def add(self, rows: NDArray[np.int32], cells: Integers, total: Integers) -> None:
         """Add grid rows (n, d), each to its cell of ``total``; cell m stands for none."""
+        checks.width("rows", rows, self.references.shape[1])
+        if len(cells) != len(rows):
+            checks.refuse("cells", "<another length>", "a cell for each row", "Find the cell of every row")
         kernels.add_offsets(rows, cells, *self._state, total)
 
     def sums(self, total: Integers) -> Integers:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_random_state
 
 from huemeans import checks
+from huemeans.distributed import Distributed
 from huemeans.domain import Domain
 from huemeans.guarantee import NEIGHBORS
 from huemeans.planning import MOST_CLUSTERS
@@ -54,10 +55,13 @@ def weights_of(given: Any, names: list[str]) -> Floats | None:
     return weights
 
 
-def check_person(source: Floats | LazyTable, person: ArrayLike | None) -> None:
+def check_person(source: Floats | LazyTable | Distributed, person: ArrayLike | None) -> None:
     """Refuse what cannot say whose the rows are."""
     if person is None:
         return
+    if isinstance(source, Distributed):
+        remedy = "Leave at most max_rows_per_person rows of each person in the table, and leave person out"
+        checks.refuse("person", "<given>", "no person beside a Dask or Spark table", remedy)
     if isinstance(source, LazyTable):
         checks.refuse("person", "<given>", "no person beside a table in a file", "Use open_table(unit=...)")
     if isinstance(person, Sized) and len(person) != len(source):

@@ -20,6 +20,7 @@ import pyarrow.ipc
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from huemeans.checks import refuse
 from huemeans.errors import HuemeansError, InvalidArgument
 from huemeans.spool import Spool
 
@@ -116,6 +117,37 @@ class TableFile:
     def _told(self, share: float) -> None:
         if self.progress is not None:
             self.progress(min(share, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowTable:
+    """An Arrow table or dataset of numbers, not read yet."""
+
+    table: Any
+    names: tuple[str, ...]
+    unit: None = None
+
+    @classmethod
+    def of(cls, table: Any) -> "ArrowTable":
+        """Take a table, a batch or a dataset, or refuse it by its schema."""
+        odd = [one.name for one in table.schema if not _may_be_numbers(one.type) or _is_text(one.type)]
+        if odd or not table.schema.names:
+            refuse("X", f"<columns {odd[:8]}>", "numeric columns", "Encode words as numbers")
+        return cls(table, tuple(table.schema.names))
+
+    @property
+    def shape(self) -> tuple[None, int]:
+        """An unknown number of rows, and the number of features."""
+        return None, len(self.names)
+
+    def load(self) -> tuple[Spool, None]:
+        """Read all rows, batch by batch."""
+        rows = Spool(len(self.names), np.float64)
+        batches = [self.table] if isinstance(self.table, pa.RecordBatch) else self.table.to_batches()
+        for batch in batches:
+            columns = [_as_floats(column, ".").to_numpy(zero_copy_only=False) for column in batch.columns]
+            rows.append(np.column_stack(columns))
+        return rows, None
 
 
 def open_table(

@@ -29,6 +29,11 @@ class LazyTable(Protocol):
         """The column that says whose each row is."""
         ...
 
+    @property
+    def shape(self) -> tuple[None, int]:
+        """An unknown number of rows, and the number of features."""
+        ...
+
     def load(self) -> tuple["Spool", list[Any] | None]:
         """Read the rows, and each row's person if that is known."""
         ...
