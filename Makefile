@@ -39,6 +39,7 @@ bench: .venv/.dev .venv-peers  ## print the speed figures
 	$(BIN)/python benchmarks/ellipsoid.py
 	$(BIN)/python benchmarks/refits.py
 	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/passes.py
 
 lock:  ## pin what the registry has today in constraints.txt
 	sh scripts/lock

@@ -190,9 +190,7 @@ def test_empty_batches_and_rows_outside_every_cell_add_nothing():
 def test_rows_of_another_width_are_refused_without_their_number(kind):
     """Compiled loops trust the sizes that they are given, so each state checks them."""
     for width in (D - 1, D + 1):
-        with pytest.raises(
-            InvalidArgument, match=rf"^rows=<table of {width} columns> "
-        ):
+        with pytest.raises(InvalidArgument, match=rf"^rows=<table of {width} columns> "):
             fold(np.zeros((777, width), dtype=np.int32), states()[kind])
 
 
