@@ -1,7 +1,9 @@
 """Other papers' methods: what they keep, what they reach, and how their loss falls with epsilon."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.spatial.distance import pdist
 from scipy.special import erf
 from scipy.stats import beta, gamma, kstest
 from sklearn.cluster import KMeans
@@ -62,7 +64,9 @@ def test_with_a_large_epsilon_the_loss_comes_near_the_non_private_one(name, most
 @pytest.mark.parametrize("name", METHODS)
 def test_the_loss_falls_with_epsilon(name, blobs):
     """The shape of every published curve, from the best of twelve starts: steep at first, then flat."""
-    curve = [mean_ratio(METHODS[name], blobs, epsilon, range(12))[1] for epsilon in (0.02, 1.0, 50.0)]
+    local = name.startswith("xia")  # where everybody adds noise, 3,000 people need more epsilon
+    epsilons = (1.0, 10.0, 200.0) if local else (0.02, 1.0, 50.0)
+    curve = [mean_ratio(METHODS[name], blobs, epsilon, range(12))[1] for epsilon in epsilons]
     assert curve[0] > curve[1] > curve[2]
     steep = 1.002 if name == "lu published" else 1.2  # which hardly depends on epsilon, and keeps none
     assert curve[0] > steep * curve[2]
@@ -270,6 +274,27 @@ def test_white_noise_has_theorem_2s_deviation_and_its_real_epsilon():
     claim = WhiteGaussian(1, epsilon=20.0, delta=1e-6, bounds=(-1, 1)).fit(rows).claim_
     assert claim.epsilon == pytest.approx(24.541, abs=1e-3)
     assert claim.neighbors == "this table"
+
+
+def test_bounds_by_name_go_with_their_columns_and_labels_follow_a_fit():
+    """A frame's columns are bounded by name, whatever the order; missing cells count as the middle."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.random(200), "b": 10 * rng.random(200)})
+    options = {"epsilon": 1e4, "random_state": 0}
+    model = DPLloyd(1, bounds={"b": (0, 10), "a": (0, 1)}, **options).fit(frame)
+    np.testing.assert_allclose(model.cluster_centers_[0], frame.mean(), rtol=0.01)
+    with pytest.raises(InvalidArgument, match=r"without a pair"):
+        DPLloyd(1, bounds={"x": (0, 1), "y": (0, 10)}, **options).fit(frame)
+    frame.iloc[0, 0] = np.nan
+    assert len(DPLloyd(2, bounds={"a": (0, 1), "b": (0, 10)}, **options).fit_predict(frame)) == 200
+
+
+def test_many_centers_are_packed_in_a_moment():
+    """A thousand in a box, no two together."""
+    centers = packed(np.ones(2), 1000, np.random.default_rng(0))
+    assert centers.shape == (1000, 2)
+    assert (np.abs(centers) <= 1).all()
+    assert pdist(centers).min() > 0.01
 
 
 def test_wrong_settings_are_refused():

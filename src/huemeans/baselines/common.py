@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.metrics import pairwise_distances_argmin
+from sklearn.metrics import pairwise_distances, pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from huemeans import checks
@@ -22,7 +22,7 @@ Labels = NDArray[np.intp]
 
 N_PUBLIC: Final = "the number of rows taken for public by the plan"
 
-_TRIES: Final = 100  # to place the centers of a packing at one distance
+_TRIES: Final = 100  # to place one center of a packing
 _HALVINGS: Final = 20  # of the distance
 
 
@@ -90,26 +90,33 @@ class Baseline(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Fit to rows, moved into the bounds."""
+        """Fit to rows, moved into the bounds; what is missing counts as the middle of its bounds."""
         del y
         k = checks.integer("n_clusters", self.n_clusters, least=1, remedy="Say how many clusters")
         checks.epsilon(self.epsilon)
         checks.delta(self.delta)
         table = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
-        domain = Domain.from_bounds(self.bounds, n_features=table.shape[1])
+        names = getattr(self, "feature_names_in_", None)
+        domain = Domain.from_bounds(self.bounds, n_features=table.shape[1], names=names)
         rows = domain.to_raw(domain.to_grid(table)[0]) - domain.middle
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         half = (domain.upper - domain.lower) / 2
         centers = self._centers(Table(rows, half, rng), k)
         self.cluster_centers_ = np.clip(centers, -half, half) + domain.middle
         self.claim_ = self._claim()
+        self._domain = domain
         return self
 
     def predict(self, X: ArrayLike) -> Labels:
-        """Return the nearest centroid of each row."""
+        """Return the nearest centroid of each row, moved into the bounds as in ``fit``."""
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        table = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        rows = self._domain.to_raw(self._domain.to_grid(table)[0])
         return nearest(rows, self.cluster_centers_)
+
+    def fit_predict(self, X: ArrayLike, y: object = None) -> Labels:
+        """Fit, and return the nearest centroid of each row."""
+        return self.fit(X, y).predict(X)
 
     @abstractmethod
     def _centers(self, table: Table, k: int) -> Floats:
@@ -152,14 +159,15 @@ def packed(half: Floats, k: int, rng: np.random.Generator) -> Floats:
 
 
 def _placed(room: Floats, k: int, apart: float, rng: np.random.Generator) -> Floats | None:
-    centers: list[Floats] = []
-    for _ in range(_TRIES * k):
-        tried = rng.uniform(-room, room)
-        if all(np.linalg.norm(tried - center) >= apart for center in centers):
-            centers.append(tried)
-        if len(centers) == k:
-            return np.array(centers)
-    return None
+    centers = np.empty((0, len(room)))
+    while len(centers) < k:
+        tried = rng.uniform(-room, room, size=(_TRIES, len(room)))
+        near = pairwise_distances(tried, centers).min(axis=1) if len(centers) else np.full(_TRIES, np.inf)
+        free = np.flatnonzero(near >= apart)
+        if not free.size:
+            return None
+        centers = np.vstack([centers, tried[free[:1]]])
+    return centers
 
 
 def choice_probabilities(losses: Floats, epsilon: float, sensitivity: float) -> Floats:

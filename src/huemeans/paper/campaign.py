@@ -7,6 +7,7 @@ the separator and in how they write dates.  Without it, ``made_up`` gives a tabl
 import csv
 import io
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -178,6 +179,8 @@ def read_campaign(path: str) -> Campaign:
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
     names = [name.strip() for name in reader.fieldnames or []]
     missing = [name for name in COLUMNS if name not in names]
+    if len(set(names)) < len(names):
+        raise InvalidArgument(f"{path} is not the table of the paper: it has a column twice. {WHERE}")
     if missing:
         shown = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")  # noqa: PLR2004
         raise InvalidArgument(f"{path} is not the table of the paper: it has no column {shown}. {WHERE}")
@@ -193,6 +196,9 @@ def _campaign(rows: Sequence[dict[str, str]]) -> Campaign:
     if len(rows) < 100:  # noqa: PLR2004
         raise ValueError("it has hardly any rows")
     words = {name: tuple(row[name] for row in rows) for name in WORDS}
+    for name, known in (("Education", set(_LEVELS)), ("Marital_Status", {*_ALONE, "Married", "Together"})):
+        if not set(words[name]) <= known:
+            raise ValueError(f"its column {name} has words other than {', '.join(sorted(known))}")
     numbers = {
         name: np.array([_number(row[name], name) for row in rows])
         for name in COLUMNS
@@ -204,8 +210,11 @@ def _campaign(rows: Sequence[dict[str, str]]) -> Campaign:
 def _number(text: str, name: str) -> float:
     if not text and name == "Income":
         return math.nan
+    plain = text.removeprefix("$")
+    if re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d+)?", plain):  # thousands are set apart
+        plain = plain.replace(",", "")
     try:
-        value = float(text.replace("$", "").replace(",", ""))
+        value = float(plain)
     except ValueError:
         value = math.inf
     if not math.isfinite(value):

@@ -118,7 +118,7 @@ def draw_violins(axes: Axes, values: Floats, true: Labels, noisy: Labels, name: 
             parts[line].set(color="black", linewidth=0.8)
         axes.fill_between([], [], color=shade, alpha=0.75, hatch=hatch, edgecolor="black", label=label)
     axes.set(xlabel="class", ylabel=name, xticks=range(CLUSTERS))
-    axes.legend(loc="upper right")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
 def draw_losses(axes: Any, points: Sequence[Point], schemes: Sequence[str]) -> None:

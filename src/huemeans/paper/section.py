@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from huemeans.baselines.common import nearest
 from huemeans.paper.campaign import Campaign, cleaned
-from huemeans.paper.claims import Checked, class_claims, loss_claims, sizes_by, table_claims
+from huemeans.paper.claims import (
+    KNOWN_STEPS,
+    Checked,
+    class_claims,
+    loss_claims,
+    partnered_claim,
+    sizes_by,
+    table_claims,
+)
 from huemeans.paper.clusters import (
     CLUSTERS,
     PAPER_NOISY,
@@ -99,6 +107,7 @@ def run(  # noqa: PLR0917  # what a command is told
     claims = table_claims(people, sizes, knees) + loss_claims(points)
     for clustering in clusterings[::2]:  # of R1 and R2 nearly all customers are the same
         claims += class_claims(people, clustering, clustering.recipe.name)
+    claims.append(partnered_claim(people))
     section = Section(
         [(words, len(table)) for words, table in steps],
         clusterings,
@@ -142,6 +151,7 @@ def _page(section: Section, people: Campaign, repeats: int, source: str) -> str:
     delta = NOISY[1]
     return environment.from_string(template).render(
         source=source,
+        own=[count for _, count in section.steps] == KNOWN_STEPS,
         repeats=repeats,
         steps=section.steps,
         recipes=[
