@@ -227,9 +227,10 @@ def add_offsets(
     """Add each row to its cell: one row; if it lies inside its clip region one more, and its values; else y.
 
     With z the offset from the cell's reference times its group's map, inside means |trunc z|^2 <= ``most``.
-    That is so wherever the estimate, ``weights`` times squared offsets, is at most ``sure``, however it is
-    rounded; only for other rows z is made.  y is z brought to length ``radius``.  The columns of ``total``
-    are rows, rows inside, d sums of values, d sums of y.  Cells beyond the last are for rows of no cell.
+    That is so, and the offset one of a grid, wherever the estimate, ``weights`` times squared offsets, is at
+    most ``sure``, however it is rounded; only for other rows z is made.  y is z brought to length ``radius``.
+    The columns of ``total`` are rows, rows inside, d sums of values, d sums of y.  Cells beyond the last are
+    for rows of no cell.
     """
     d = rows.shape[1]
     z = np.empty(d)
@@ -239,12 +240,11 @@ def add_offsets(
             continue
         group = groups[cell]
         total[cell, 0] += 1
-        estimate, farthest = 0.0, 0.0
+        estimate = 0.0
         for j in range(d):
             offset = float(rows[i, j]) - references[cell, j]
             estimate += weights[group, j] * offset * offset
-            farthest = max(farthest, abs(offset))
-        inside = estimate <= sure[cell] and farthest <= FARTHEST
+        inside = estimate <= sure[cell]
         if not inside:
             if not _whitened(rows, i, references, cell, maps, group, z):
                 continue

@@ -80,7 +80,8 @@ class Regions:
         root = np.ceil(np.sqrt(d))
         zooms = np.ones(m) if self.zooms is None else self.zooms / ZOOM
         most = np.floor((RADIUS - root) / zooms - root) ** 2
-        sure = most / spread[self.groups] * (1 - _MARGIN)
+        near = weights.min(axis=1) * kernels.FARTHEST**2  # no offset that is farther is estimated as less
+        sure = np.minimum(most / spread[self.groups], near[self.groups]) * (1 - _MARGIN)
         references = self.references.astype(np.float64)
         return references, self.groups.astype(np.int64), weights, maps, sure, most, RADIUS - root
 
