@@ -140,7 +140,10 @@ def test_plan_doctor_and_compare_answer(shop, capsys):
     assert called(capsys, "plan", "--rows", 20_000, "--features", 6, "--clusters", 4)[1].startswith(
         "20000 rows"
     )
-    assert called(capsys, "doctor")[0] == 0
+    code, out, _ = called(capsys, "doctor")
+    assert code == 0
+    assert "dask: " in out
+    assert "spark: " in out
     (shop / "xy.toml").write_text("x = [-5, 15]\ny = [-5, 15]\n")
     options = ["--clusters", 2, "--bounds", "xy.toml", "--epsilons", "0.5,2", "--repeats", 1]
     code, out, err = called(capsys, "compare", "shop.csv", *options)

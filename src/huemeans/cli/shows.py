@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import sqlite3
 import tempfile
 from dataclasses import asdict
@@ -19,7 +20,18 @@ from huemeans.finding import Finding
 if TYPE_CHECKING:
     from huemeans.release import Release
 
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "click", "jinja2", "jsonschema", "threadpoolctl")
+_PACKAGES = (
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "pyarrow",
+    "matplotlib",
+    "click",
+    "jinja2",
+    "jsonschema",
+    "threadpoolctl",
+)
 _STRICT_TABLES = (3, 37)
 _PAGES = (".html", ".htm")
 
@@ -145,8 +157,20 @@ def doctor(*, as_json: bool) -> None:
     strict = sqlite3.sqlite_version_info >= _STRICT_TABLES
     findings.append(Finding("sqlite", strict, f"{sqlite3.sqlite_version}; ledgers need 3.37"))
     findings.append(_temporary_finding())
+    findings += [_engine_finding("dask"), _engine_finding("spark")]
     findings.append(_fit_finding())
     _tell(findings, as_json=as_json)
+
+
+def _engine_finding(name: str) -> Finding:
+    """Say whether tables of an engine can be fitted; nobody needs one, so that its absence is no problem."""
+    try:
+        found = version({"dask": "dask", "spark": "pyspark"}[name])
+    except PackageNotFoundError:
+        return Finding(name, passed=True, words=f"is not installed; huemeans[{name}] brings it")
+    if name == "spark" and shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        return Finding(name, passed=False, words=f"{found}, but there is no Java: Spark needs 17 or later")
+    return Finding(name, passed=True, words=found)
 
 
 def _temporary_finding() -> Finding:
