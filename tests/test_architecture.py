@@ -22,12 +22,15 @@ ARROWS = {
     "clip_shape": set(),
     "box": {"checks", "kernels"},
     "chunks": set(),
-    "domain": {*CORE, "chunks", "kernels"},
+    "domain": {*CORE, "chunks", "raw_kernels"},
     "fold": {"box", "checks", "chunks", "distributed", "kernels", "lattice", "regions", "spool"},
-    "kernels": set(),
+    "compiling": set(),
+    "kernels": {"compiling", "raw_kernels"},
+    "raw_kernels": {"compiling"},
     "distributed": {"chunks", "domain"},
-    "engines.dask": {"checks", "distributed", "errors"},
+    "engines.dask": {"checks", "distributed", "errors", "frames"},
     "engines.spark": {"checks", "distributed", "errors"},
+    "frames": {"sources"},
     "inputs": {"checks", "distributed", "engines", "sources", "spool"},
     "regions": {"checks", "kernels", "lattice"},
     "baselines.common": {"checks", "domain"},
@@ -115,7 +118,7 @@ ARROWS = {
     "report.charts": {"color_gap", "report.svg", "report.words"},
     "report.svg": set(),
     "report.words": set(),
-    "learned_bounds": {"checks", "chunks", "distributed", "kernels", "spool", "lattice", "mechanism"},
+    "learned_bounds": {"checks", "chunks", "distributed", "raw_kernels", "spool", "lattice", "mechanism"},
     "mechanism": {"budget", "entropy", "fold", "guarantee", "lattice", "noise"},
     "persons": {"checks"},
     "planning": {"box", "budget", "checks", "discretization", "learned_bounds"},
@@ -144,6 +147,7 @@ ARROWS = {
         "entropy",
         "fold",
         "guarantee",
+        "frames",
         "inputs",
         "kernels",
         "description",
@@ -189,6 +193,7 @@ ARROWS = {
 WITH_OTHERS = {
     "engines.dask",
     "engines.spark",
+    "frames",
     "inputs",
     "baselines.balcan2017",
     "baselines.common",
@@ -251,7 +256,7 @@ def test_privacy_critical_modules_do_without_scikit_learn(name):
     foreign = (
         {i.split(".")[0] for i in imports(modules()[name])} - set(sys.stdlib_module_names) - {"huemeans"}
     )
-    other = {"chunks": {"threadpoolctl"}, "kernels": {"numba"}}.get(name, set())
+    other = {"chunks": {"threadpoolctl"}, "compiling": {"numba"}}.get(name, set())
     assert foreign <= {"numpy", "scipy"} | other
 
 

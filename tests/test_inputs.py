@@ -87,6 +87,55 @@ def test_any_number_type_is_read_as_it_is(kind):
     np.testing.assert_array_equal(expected, fitted(table, bounds=(-10, 20)))
 
 
+NULLABLE = {
+    "pandas Int64": lambda cells: pd.DataFrame({"a": pd.array(cells, dtype="Int64"), "b": 1.0}),
+    "pandas boolean": lambda cells: pd.DataFrame({"a": pd.array(cells, dtype="boolean"), "b": 1.0}),
+    "pandas of Arrow": lambda cells: pd.DataFrame({"a": pd.array(cells, dtype="int64[pyarrow]"), "b": 1.0}),
+    "polars Int64": lambda cells: pl.DataFrame({"a": pl.Series(cells, dtype=pl.Int64), "b": 1.0}),
+    "polars Boolean": lambda cells: pl.DataFrame(
+        {"a": pl.Series(map(_true, cells), dtype=pl.Boolean), "b": 1.0}
+    ),
+    "Arrow bool": lambda cells: pa.table({"a": pa.array(map(_true, cells), pa.bool_()), "b": [1.0] * 4}),
+}
+
+
+def _true(cell):
+    return None if cell is None else bool(cell)
+
+
+@pytest.mark.parametrize("kind", NULLABLE)
+def test_a_missing_cell_is_answered_as_any_other(kind):
+    """The schema decides whether a table is taken, not whether a cell of it is missing."""
+    for cells, floats in (([0, 1, 1, 0], [0, 1, 1, 0]), ([None, 1, 1, 0], [np.nan, 1, 1, 0])):
+        expected = fitted(np.column_stack([floats, np.ones(4)]), bounds=(0, 1))
+        np.testing.assert_array_equal(expected, fitted(NULLABLE[kind](cells), bounds=(0, 1)))
+
+
+def test_a_missing_cell_in_a_part_of_a_dask_frame_is_answered_too():
+    """Types of pandas that know of missing cells, in parts."""
+    dd = pytest.importorskip("dask.dataframe")
+    table = dd.from_pandas(NULLABLE["pandas Int64"]([None, 1, 1, 0]), npartitions=2)
+    expected = fitted(np.column_stack([[np.nan, 1, 1, 0], np.ones(4)]), bounds=(0, 1))
+    np.testing.assert_array_equal(expected, fitted(table, bounds=(0, 1)))
+
+
+def test_columns_may_have_any_name():
+    """Also those of what a table in parts or in a file can do."""
+    table = np.random.default_rng(0).random((50, 5))
+    named = pd.DataFrame(table, columns=["names", "total", "unit", "load", "shape"])
+    np.testing.assert_array_equal(fitted(table, bounds=(0, 1)), fitted(named, bounds=(0, 1)))
+
+
+def test_a_dataset_that_fails_does_not_quote_its_cells(tmp_path):
+    """A CSV dataset whose later cell is no number."""
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "1,2\n" * 300_000 + "Ada,3\n")
+    with pytest.raises(InvalidArgument, match=r"^the Arrow table cannot be read to its end") as caught:
+        fitted(dataset.dataset(path, format="csv"), bounds=(0, 9))
+    assert "Ada" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
 def test_what_can_be_read_once_only_is_refused_with_the_reason(rows):
     """A reader of batches, and a generator."""
     for given in (pa.table(frame(rows)).to_reader(), iter(rows)):

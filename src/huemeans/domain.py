@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from huemeans import checks, kernels
+from huemeans import checks, raw_kernels
 from huemeans.chunks import chunk_rows, over_chunks
 from huemeans.errors import InvalidArgument
 
@@ -134,13 +134,13 @@ class Domain:
         kept = np.empty(len(table), dtype=bool)
 
         bounds = np.stack([self.lower, self.upper])
-        fill = self.middle if self.missing is None else self.missing
+        fill = np.array(self.middle if self.missing is None else self.missing)
         drop = self.missing is None, self.outside == "drop"
 
         def place(part: slice) -> None:
             with np.errstate(all="ignore"):  # of this thread
                 given = table[part].astype(np.float64, order="C")
-            kernels.place_on_grid(
+            raw_kernels.place_on_grid(
                 given, bounds, self.middle, self.step, fill, drop, float(GRID_HALF), grid[part], kept[part]
             )
 

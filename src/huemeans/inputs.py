@@ -16,7 +16,7 @@ from huemeans.spool import LazyTable
 
 def source_of(X: Any) -> LazyTable | Distributed | None:
     """Return a table that is not in memory as rows yet; None for arrays, frames and lists."""
-    if isinstance(X, LazyTable | Distributed):
+    if not hasattr(X, "dtypes") and isinstance(X, LazyTable | Distributed):  # a frame may have such columns
         return X
     if isinstance(X, str | Path):
         return open_table(X)

@@ -9,19 +9,19 @@ Rows are taken ``LANES`` at a time where each is measured against few vectors: a
 the same feature of several rows.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from huemeans.compiling import compiled
+from huemeans.raw_kernels import add_magnitudes, add_places, place_on_grid
 
 Rows = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 LANES: Final = 128
 RADIUS_BITS: Final = 26
@@ -32,24 +32,6 @@ _PAD: Final = 8  # so that the lanes of several features do not compete for one 
 _WITHIN: Final = 1 - 2.0**-40  # rounding cannot push a length beyond the radius that it is scaled to
 PLACE_BITS: Final = 36
 """Of the place of a row along a side of a box."""
-
-_ANY_ORDER: Final = {"contract", "reassoc", "nsz"}
-
-
-def compiled(*, any_order: bool) -> Callable[[Function], Function]:
-    """Compile a function at its first call; keep what was compiled on disk, where that is possible.
-
-    With ``any_order`` its sums may be reassociated and fused: for exact whole numbers that changes nothing.
-    """
-    options: Any = {"nogil": True, "error_model": "numpy", "fastmath": _ANY_ORDER if any_order else False}
-
-    def decorate(function: Function) -> Function:
-        try:
-            return cast("Function", njit(cache=True, **options)(function))
-        except RuntimeError:  # no folder to keep it in
-            return cast("Function", njit(**options)(function))
-
-    return decorate
 
 
 @compiled(any_order=True)
@@ -326,67 +308,6 @@ def add_products(
 
 
 @compiled(any_order=False)
-def place_on_grid(
-    table: Floats,
-    bounds: Floats,
-    middle: Floats,
-    step: Floats,
-    missing: Floats,
-    drop: tuple[bool, bool],
-    half: float,
-    grid: Rows,
-    kept: Any,
-) -> None:
-    """Write grid values: clipped to ``bounds`` (2, d), counted in steps from the middle, rounded.
-
-    ``missing`` (d,) stands for NaN.  ``drop`` says whether a NaN, and whether a value out of bounds, drops
-    the row, which then has zeros.
-    """
-    for i in range(len(table)):
-        keep = True
-        for j in range(table.shape[1]):
-            value = table[i, j]
-            if np.isnan(value):
-                keep &= not drop[0]
-                value = missing[j]
-            keep &= not (drop[1] and (value < bounds[0, j] or value > bounds[1, j]))
-            value = (min(max(value, bounds[0, j]), bounds[1, j]) - middle[j]) / step[j]
-            grid[i, j] = np.int32(min(max(np.rint(value), -half), half))
-        kept[i] = keep
-        if not keep:
-            grid[i] = 0
-
-
-@compiled(any_order=False)
-def add_magnitudes(table: Floats, least: int, powers: int, counts: Integers) -> None:
-    """Count each value by sign and power of two: counts (d, 2 powers + 1), zero in the middle, NaN nowhere.
-
-    Powers below ``least`` count as zero, those beyond the window as the last.
-    """
-    bits = table.view(np.uint64)
-    for i in range(len(table)):
-        for j in range(table.shape[1]):
-            value = table[i, j]
-            if np.isnan(value):
-                continue
-            power = np.int64((bits[i, j] >> np.uint64(52)) & np.uint64(0x7FF)) - 1023 - least
-            place = 0 if power < 0 else min(int(power), powers - 1) + 1
-            counts[j, powers + (place if value > 0 else -place)] += 1
-
-
-@compiled(any_order=False)
-def add_places(table: Floats, features: Integers, low: Floats, width: Floats, counts: Integers) -> None:
-    """Count the values of some features in equal cells, those beyond in the outermost: (features, cells)."""
-    last = float(counts.shape[1] - 1)
-    for i in range(len(table)):
-        for at in range(len(features)):
-            value = table[i, features[at]]
-            if not np.isnan(value):
-                place = np.floor((value - low[at]) / width[at])
-                counts[at, np.int64(min(place, last)) if place > 0.0 else 0] += 1
-
-
-@compiled(any_order=False)
 def add_counts(cells: Integers, counts: Integers) -> None:
     """Count each cell's rows."""
     for cell in cells:
@@ -403,7 +324,7 @@ def ready() -> None:
     cells, one = np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
     square, line, total = np.ones((1, 1)), np.ones(1), np.zeros((1, 4), dtype=np.int64)
     drop, kept = (False, False), np.empty(0, dtype=bool)
-    calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    calls: list[tuple[Any, tuple[Any, ...]]] = [
         (nearest, (rows, square, line, cells)),
         (cell_keys, (rows, square, line, line, one, one, cells)),
         (add_offsets, (rows, cells, square, one, square, np.ones((1, 1, 1)), line, line, 1.0, total)),

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from huemeans import checks, kernels
+from huemeans import checks, raw_kernels
 from huemeans.chunks import added_up, chunk_rows
 from huemeans.distributed import Distributed
 from huemeans.lattice import RADIUS
@@ -91,7 +91,7 @@ class Magnitudes:
     def add(self, rows: Floats, total: Integers) -> None:
         """Count a block of rows."""
         checks.width("rows", rows, self.width)
-        kernels.add_magnitudes(rows, LEAST_EXPONENT, _POWERS, total)
+        raw_kernels.add_magnitudes(rows, LEAST_EXPONENT, _POWERS, total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ class Places:
     def add(self, rows: Floats, total: Integers) -> None:
         """Count a block of rows."""
         checks.width("rows", rows, self.width)
-        kernels.add_places(rows, self.features, self.low, (self.high - self.low) / CELLS, total)
+        raw_kernels.add_places(rows, self.features, self.low, (self.high - self.low) / CELLS, total)
 
 
 def counted(rows: Floats | Spool | Distributed, job: Magnitudes | Places) -> Integers:

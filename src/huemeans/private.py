@@ -21,6 +21,7 @@ from huemeans.domain import Domain
 from huemeans.entropy import open_source
 from huemeans.errors import HuemeansError
 from huemeans.fold import Assignment
+from huemeans.frames import plain
 from huemeans.guarantee import Guarantee, Neighbors, PrivacyUnit
 from huemeans.inputs import source_of
 from huemeans.lattice import MOST_FEATURES
@@ -194,7 +195,8 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         check_parameters(self)
         failure: Exception | None = None
         try:
-            self._fit(source_of(X) or self._table(X, reset=True), person)
+            source = source_of(X)
+            self._fit(self._table(X, reset=True) if source is None else source, person)
         except (MemoryError, OSError):  # its message has the number of rows
             failure = HuemeansError(_TOO_LARGE)
         except Exception as error:  # noqa: BLE001  # raised again below, out of reach of the frames
@@ -373,7 +375,7 @@ class PrivateKMeans(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
 
     def _table(self, X: ArrayLike, *, reset: bool) -> Floats:
         """Return rows as numbers, and check or remember the schema."""
-        table = checks.table("X", X, width=self._declared_width() if reset else self.n_features_in_)
+        table = checks.table("X", plain(X), width=self._declared_width() if reset else self.n_features_in_)
         validate_data(self, X if hasattr(X, "columns") else table, reset=reset, skip_check_array=True)
         return table
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from huemeans.spool import Spool
 
 Floats = NDArray[np.float64]
 Progress = Callable[[float], None]
+Loaded = TypeVar("Loaded")
 
 CSV: Final = (".csv", ".tsv", ".txt")
 PARQUET: Final = (".parquet", ".pq")
@@ -76,19 +77,7 @@ class TableFile:
 
         No cell raises.  What can is a file that is no table to its end, or a record of more than 8 MB.
         """
-        try:
-            return self._load()
-        except (HuemeansError, MemoryError):
-            raise
-        except Exception:  # noqa: BLE001  # its text may quote the file
-            failed = True
-        if failed:  # outside the handler, so that nothing is chained
-            raise InvalidArgument(
-                f"{self.path} cannot be read to its end: it is damaged, a quote in it is never closed, or "
-                "there is no room for temporary files. Nothing was released; what was entered in a ledger is "
-                "spent."
-            )
-        raise AssertionError
+        return _unquoted(self._load, str(self.path))
 
     def _load(self) -> tuple[Spool, list[Any] | None]:
         rows = Spool(len(self.names), np.float64)
@@ -119,6 +108,23 @@ class TableFile:
             self.progress(min(share, 1.0))
 
 
+def _unquoted(load: Callable[[], Loaded], name: str) -> Loaded:
+    """Load a table; what fails is told without its text, which may quote a row."""
+    try:
+        return load()
+    except (HuemeansError, MemoryError):
+        raise
+    except Exception:  # noqa: BLE001  # its text may quote the file
+        failed = True
+    if failed:  # outside the handler, so that nothing is chained
+        raise InvalidArgument(
+            f"{name} cannot be read to its end: it is damaged, a quote in it is never closed, or "
+            "there is no room for temporary files. Nothing was released; what was entered in a ledger is "
+            "spent."
+        )
+    raise AssertionError
+
+
 @dataclass(frozen=True, eq=False)
 class ArrowTable:
     """An Arrow table or dataset of numbers, not read yet."""
@@ -130,7 +136,7 @@ class ArrowTable:
     @classmethod
     def of(cls, table: Any) -> "ArrowTable":
         """Take a table, a batch or a dataset, or refuse it by its schema."""
-        odd = [one.name for one in table.schema if not _may_be_numbers(one.type) or _is_text(one.type)]
+        odd = [one.name for one in table.schema if not holds_numbers(one.type)]
         if odd or not table.schema.names:
             refuse("X", f"<columns {odd[:8]}>", "numeric columns", "Encode words as numbers")
         return cls(table, tuple(table.schema.names))
@@ -141,13 +147,14 @@ class ArrowTable:
         return None, len(self.names)
 
     def load(self) -> tuple[Spool, None]:
-        """Read all rows, batch by batch."""
+        """Read all rows, batch by batch; no cell raises in words of its own."""
+        return _unquoted(self._load, "the Arrow table"), None
+
+    def _load(self) -> Spool:
         rows = Spool(len(self.names), np.float64)
-        batches = [self.table] if isinstance(self.table, pa.RecordBatch) else self.table.to_batches()
-        for batch in batches:
-            columns = [_as_floats(column, ".").to_numpy(zero_copy_only=False) for column in batch.columns]
-            rows.append(np.column_stack(columns))
-        return rows, None
+        for batch in [self.table] if isinstance(self.table, pa.RecordBatch) else self.table.to_batches():
+            rows.append(columns_of(batch))
+        return rows
 
 
 def open_table(
@@ -220,7 +227,17 @@ def _check_types(path: Path, chosen: set[str]) -> list[str]:
     )
     if odd:
         raise InvalidArgument(f"{path} has no numbers in {odd}: dates, lists or bytes. Choose other columns.")
-    return [one.name for one in schemas[0] if _may_be_numbers(one.type) and not _is_text(one.type)]
+    return [one.name for one in schemas[0] if holds_numbers(one.type)]
+
+
+def holds_numbers(kind: Any) -> bool:
+    """Tell whether a column of this Arrow type holds numbers."""
+    return _may_be_numbers(kind) and not _is_text(kind)
+
+
+def columns_of(table: Any) -> Floats:
+    """Return an Arrow table or batch of numbers as rows of float64, (n, d)."""
+    return np.column_stack([_as_floats(one, ".").to_numpy(zero_copy_only=False) for one in table.columns])
 
 
 def _is_text(kind: Any) -> bool:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from huemeans import checks
 from huemeans.distributed import LOST_PART, Job, part_total
 from huemeans.errors import HuemeansError
+from huemeans.frames import plain
 
 Integers = NDArray[np.int64]
 
@@ -72,7 +73,7 @@ class DaskTable:
 
 
 def _total(part: Any, job: Job) -> Integers:
-    return part_total([np.asarray(part)], job)
+    return part_total([np.asarray(plain(part))], job)
 
 
 def _added(totals: list[Integers]) -> Integers:
